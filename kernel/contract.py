@@ -1,0 +1,113 @@
+"""What a cartridge is made of. Cartridges implement it, dispatch runs it; it stands here because both see only the kernel.
+
+An engine reads like a Gymnasium environment: `reset(seed)`, then `apply(instruction)` until `ended()` is not None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
+
+from kernel.opcode import Instruction, Opcode
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A run of prompt text. Only `trusted` template text may hold control tokens; data never does."""
+
+    text: str
+    trusted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What the model reads before a decision.
+
+    `nulls` are the same prompt with what decides blanked (the evaluations, the request): they measure how
+    much the model likes each opcode for reasons that have nothing to do with this state.
+    """
+
+    parts: tuple[Part, ...]
+    nulls: tuple[tuple[Part, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A legal instruction as the planner sees it. Higher `score` is better; `note` says why in words."""
+
+    instruction: Instruction
+    score: float = 0.0
+    note: str = ""
+    plan: tuple[Instruction, ...] = ()
+
+
+class Engine(Protocol):
+    """The rules, all of them. Equal seeds and instructions give equal state hashes."""
+
+    def reset(self, seed: int) -> None:
+        """Start anew; everything random follows from the seed."""
+
+    def legal(self) -> Sequence[Instruction]:
+        """Return the instructions that `apply` takes now; empty exactly when the rules have ended the session."""
+
+    def apply(self, instruction: Instruction) -> str:
+        """Carry it out and return what happened in a few words (data, never instructions).
+
+        Raises IllegalInstructionError, and changes nothing, when it is not legal now.
+        """
+
+    def copy(self) -> Self:
+        """Return an independent engine in the same state."""
+
+    def state_hash(self) -> str:
+        """Return a hash of the whole state, what is random included."""
+
+    def ended(self) -> str | None:
+        """Return why the rules ended the session, or None while it goes on."""
+
+    def summary(self) -> Mapping[str, int | float | str]:
+        """Return the counts that a person wants at the end, by name."""
+
+
+class Planner(Protocol):
+    """Ranks legal options by asking a copy of the engine; owns no rule."""
+
+    def rank(self, engine: Engine) -> Sequence[Option]:
+        """Return options for this step, best first; each option's instruction is legal now."""
+
+
+class View(Protocol):
+    """Words and pictures: prompts for the model, a board for the person."""
+
+    def prompt(self, engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
+        """Return the prompt of this step. `options` are those offered; `request` is what a person typed."""
+
+    def render(self, engine: Engine) -> Any:
+        """Return a rich renderable of the state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One labelled state: what the model reads, what it may choose among, what is right."""
+
+    id: str
+    prompt: Prompt
+    options: tuple[str, ...]
+    answer: str
+    split: str = "test"
+
+
+@dataclass(frozen=True)
+class Cartridge:
+    """Opcodes + engine + planner + view, with a name and a version."""
+
+    name: str
+    version: str
+    summary: str
+    opcodes: tuple[type[Opcode], ...]
+    engine: Callable[[], Engine]
+    view: View
+    planner: Planner | None = None
+    offered: int = 3
+    cases: Callable[[], Sequence[Case]] | None = field(default=None, compare=False)

@@ -1,0 +1,73 @@
+"""The one tree of errors. Each says where, what (by repr) and what would work. Knows nothing else."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class KernelError(Exception):
+    """Anything this project raises on purpose; a command prints it in one line and exits."""
+
+
+class BuildError(KernelError):
+    """A set of opcodes cannot be compiled: a literal that does not round-trip, a clash, an empty set."""
+
+
+class OpcodeError(KernelError):
+    """A declaration that cannot become an opcode, or text and arguments that are not one."""
+
+
+class NoLegalOpcodeError(KernelError):
+    """Nothing may be chosen: an empty legal set, or a legal set unknown to the compiled opcodes."""
+
+
+class LogitsError(KernelError):
+    """The model's row cannot be trusted: constant, all NaN, or no finite legal value."""
+
+
+class ContextError(KernelError):
+    """The prompt and the longest legal opcode do not fit into the context."""
+
+
+class BackendError(KernelError):
+    """The runtime refused or failed."""
+
+
+class ModelError(KernelError):
+    """A model that cannot be found, fetched, verified or loaded."""
+
+
+class CartridgeError(KernelError):
+    """A cartridge that cannot be found, imported or trusted."""
+
+
+class WireError(KernelError):
+    """Text that is not exactly one instruction."""
+
+
+class IllegalInstructionError(KernelError):
+    """An instruction that the rules of the engine do not allow in this state."""
+
+
+class LogError(KernelError):
+    """A session log that cannot be written or read."""
+
+
+class UsageError(KernelError):
+    """An argument of a command or of the API that makes no sense; commands exit with 2."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return `; did you mean 'x'?` or the list of what there is, to end an error message.
+
+    >>> did_you_mean("tetriss", ["tetris", "home"])
+    "; did you mean 'tetris'?"
+    >>> did_you_mean("zz", ["tetris", "home"])
+    '; there is: home, tetris'
+    """
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; there is: {', '.join(names)}" if names else "; there is none"
