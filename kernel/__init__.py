@@ -1,0 +1,1 @@
+"""One legal decision: opcode, trie, choice. Knows no game, no wire format, no screen."""

@@ -1,4 +1,4 @@
-"""What a cartridge is made of. Cartridges implement it, dispatch runs it; it stands here because both see only the kernel.
+"""What a cartridge is made of: cartridges implement it, dispatch runs it, and both see only the kernel.
 
 An engine reads like a Gymnasium environment: `reset(seed)`, then `apply(instruction)` until `ended()` is not None.
 """

@@ -1,0 +1,1 @@
+"""One file a runtime; heavy imports only there."""
