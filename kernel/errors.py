@@ -11,7 +11,18 @@ class KernelError(Exception):
 
 
 class BuildError(KernelError):
-    """A set of opcodes cannot be compiled: a literal that does not round-trip, a clash, an empty set."""
+    """A set of opcodes cannot be compiled: a literal that does not round-trip, a clash, an empty set.
+
+    `pairs` names the opcodes that clash, by their place in the set.
+    """
+
+    def __init__(self, message: str, pairs: Iterable[tuple[int, int]] = ()) -> None:
+        super().__init__(message)
+        self.pairs = tuple(pairs)
+
+
+class StoreError(KernelError):
+    """A compiled trie on disk that is foreign, damaged, or made for another tokenizer or another set of opcodes."""
 
 
 class OpcodeError(KernelError):
