@@ -1,0 +1,195 @@
+"""Writes a session log, line by line. Knows no engine and no model; the form of a line stands in dispatch/lines.py.
+
+Every line goes to the system in one write before the next decision starts, so a killed process loses at most the line
+it was writing. (A power cut may lose more: the disk is waited for at the end only.)
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, NamedTuple, Self
+
+from dispatch.lines import START, encode, seal
+from dispatch.records import DecisionRecord, Delta, Header, Outcome, Record
+from kernel.errors import LogError
+
+
+def delta(ids: Sequence[int], base: Sequence[int]) -> Delta:
+    """Return `ids` as difference from `base`.
+
+    >>> delta([1, 2, 9], [1, 2, 3, 4])
+    Delta(keep=2, new=(9,))
+    """
+    low, high = 0, min(len(ids), len(base))
+    while low < high:  # slices compare in C, so a long history costs little
+        middle = (low + high + 1) // 2
+        if list(ids[low:middle]) == list(base[low:middle]):
+            low = middle
+        else:
+            high = middle - 1
+    return Delta(keep=low, new=tuple(map(int, ids[low:])))
+
+
+class _Pending(NamedTuple):
+    """A line on its way, and the writer's state once it has arrived."""
+
+    start: int
+    line: bytes
+    chain: str
+    n: int
+    prompt: Sequence[int]
+
+
+class LogWriter:
+    """Writes one session: the header at once, then decisions, then the outcome. Use it as a context manager.
+
+    Args:
+        path: a new file. One that holds anything already is refused, and so is one that another writer holds.
+        header: line 1.
+        on_error: what to do when the disk is full or fails: `stop` raises LogError, `continue` warns once, writes
+            nothing more and lets the session go on. The file stays whole up to the line before in both cases.
+
+    Attributes:
+        n: how many decisions are written.
+        error: why writing stopped, or None.
+    """
+
+    def __init__(self, path: str | Path, header: Header, *, on_error: Literal["stop", "continue"] = "stop") -> None:
+        self.path = Path(path)
+        self.n = 0
+        self.error: str | None = None
+        self._stop = on_error == "stop"
+        self._chain = START
+        self._ended = False
+        self._prompt: Sequence[int] = ()
+        self._pending: _Pending | None = None
+        self._fd = _open(self.path)
+        self._regular = stat.S_ISREG(os.fstat(self._fd).st_mode)
+        try:
+            if os.fstat(self._fd).st_size and self._regular:
+                raise LogError(f"log: {str(self.path)!r} holds something already; name a new file")
+            self._write(header, 0, ())
+        except BaseException:
+            self.close()
+            raise
+
+    def decision(self, record: DecisionRecord, prompt: Sequence[int] = (), nulls: Sequence[Sequence[int]] = ()) -> None:
+        """Write one decision.
+
+        Args:
+            record: with `n` one more than the last.
+            prompt: all ids that the model read before it chose; the record's `prompt` is made from them.
+            nulls: the same for each null prompt.
+        """
+        if record.n != self.n + 1:
+            raise LogError(f"log: decision {record.n} cannot follow decision {self.n}")
+        if len(prompt):
+            record = record.model_copy(
+                update={
+                    "prompt": delta(prompt, self._prompt),
+                    "nulls": tuple(delta(null, prompt) for null in nulls) or None,
+                }
+            )
+        self._write(record, record.n, list(prompt) if len(prompt) else self._prompt)
+
+    def outcome(self, record: Outcome) -> None:
+        """Write the last line and wait until the disk has everything."""
+        if record.decisions != self.n and self.error is None:
+            raise LogError(f"log: the outcome counts {record.decisions} decisions, {self.n} are written")
+        self._write(record, self.n, self._prompt)
+        self._ended = True
+        if self._regular:
+            os.fsync(self._fd)
+
+    def close(self) -> None:
+        """Give the file free. A log closed without an outcome reads as that of a killed session."""
+        if self._fd >= 0:
+            try:
+                self._settle()
+            finally:
+                os.close(self._fd)
+                self._fd = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _write(self, record: Record, n: int, prompt: Sequence[int]) -> None:
+        if self._fd < 0 or self._ended:
+            raise LogError(f"log: {str(self.path)!r} is closed")
+        if self.error is not None:
+            return
+        self._settle()
+        if self.error is not None:
+            return
+        line, chain = seal(encode(record), self._chain)
+        self._pending = _Pending(os.fstat(self._fd).st_size, line, chain, n, prompt)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Bring the pending line to the file.
+
+        It is noted before it is written and finished from where the file stands, because Ctrl-C may break in anywhere,
+        and the outcome that is written then has to follow a whole line.
+        """
+        if self._pending is None:
+            return
+        pending = self._pending
+        try:
+            done = os.fstat(self._fd).st_size - pending.start if self._regular else 0
+            while done < len(pending.line):
+                done += os.write(self._fd, pending.line[done:])
+        except OSError as error:
+            self._fail(error, pending.start)
+        else:
+            self._chain, self.n, self._prompt = pending.chain, pending.n, pending.prompt
+        self._pending = None
+
+    def _fail(self, error: OSError, start: int) -> None:
+        """Take back what was written of the line, then stop or go on as told."""
+        self._pending = None
+        self.error = f"log: {str(self.path)!r}: {error.strerror} at decision {self.n + 1}; {self.n} are written"
+        if self._regular:
+            os.ftruncate(self._fd, start)
+        if self._stop:
+            raise LogError(self.error) from error
+        warnings.warn(self.error, RuntimeWarning, stacklevel=2)
+
+
+def _open(path: Path) -> int:
+    """Open for appending and lock; the lock goes away with the process, however it ends."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
+    except OSError as error:
+        raise LogError(f"log: cannot write {str(path)!r}: {error.strerror}") from error
+    try:
+        _lock(fd)
+    except OSError as error:
+        os.close(fd)
+        busy = isinstance(error, BlockingIOError | PermissionError)
+        why = "is being written by another session" if busy else f"cannot be locked: {error.strerror}"
+        raise LogError(f"log: {str(path)!r} {why}") from error
+    return fd
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(fd: int) -> None:
+        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(fd: int) -> None:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
