@@ -106,6 +106,12 @@ class Subset:
         size -= los
         return np.flatnonzero(size > listed) + start
 
+    def legal_ids(self, node: int) -> Ints:
+        """Return the legal next ids at a node, ascending; a view of the trie's when all leaves are legal."""
+        if self._excluded and not self._listed:
+            return self.trie.children(node)
+        return self.trie.edge_ids[self.legal_edges(node)]
+
     def _from_hits(self, hit: NDArray[np.intp], node: int) -> NDArray[np.intp]:
         """Return the legal edges; `hit` names the edge of each listed rank, ascending."""
         start, stop = self.trie._node_start[node], self.trie._node_start[node + 1]

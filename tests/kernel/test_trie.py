@@ -112,3 +112,124 @@ def test_order_prefixes_and_duplicates_equal_the_definition(sequences: list[list
     assert duplicates(ids, offsets) == [
         (sequences.index(s), j) for j, s in enumerate(sequences) if sequences.index(s) < j
     ]
+
+
+def test_textual_prefix_that_is_no_token_prefix_is_two_leaves() -> None:
+    """`say` is one piece and `saying` is `s` + `aying`: neither begins the other, and `say` + `ing` is no path."""
+    trie = Trie.of([spell("say"), spell("s", "aying")])
+    assert trie.children(0).tolist() == sorted(spell("s", "say"))
+    edge = trie.find(0, ID["say"])
+    assert trie.child(edge) == -1
+    assert trie.leaf(edge) == 0
+    assert trie.tail(trie.find(0, ID["s"])).tolist() == spell("s", "aying")
+
+
+def test_token_prefix_is_refused_with_both_leaves() -> None:
+    """`go` begins `go north`, and `pick` begins `pickaxe`; the compiler must end the shorter ones itself."""
+    with pytest.raises(BuildError, match=r"the first begins the second: leaves \(0, 2\), leaves \(3, 1\)") as caught:
+        Trie.of([spell("go"), spell("pick", "axe"), spell("go", " north"), spell("pick")])
+    assert caught.value.pairs == ((0, 2), (3, 1))
+
+
+def test_ended_prefix_stays_reachable_beside_the_longer_one() -> None:
+    """With an end id of its own the shorter opcode is a leaf, chosen against the longer one's next id."""
+    trie = Trie.of([spell("go", "end"), spell("go", " north")])
+    assert trie.children(0).tolist() == spell("go")
+    assert trie.children(1).tolist() == sorted(spell("end", " north"))
+
+
+def test_equal_sequences_are_refused_with_both_leaves() -> None:
+    """The error names the first of the equal ones and each later one."""
+    with pytest.raises(BuildError, match=r"equal sequences: leaves \(0, 2\), leaves \(0, 3\)") as caught:
+        Trie.of([[1, 2], [1, 3], [1, 2], [1, 2]])
+    assert caught.value.pairs == ((0, 2), (0, 3))
+
+
+def test_empty_sequence_is_refused_by_leaf() -> None:
+    """A literal without ids has no path."""
+    with pytest.raises(BuildError, match="empty sequence: leaf 1"):
+        Trie.of([[1], [], [2]])
+    with pytest.raises(BuildError, match="there is no sequence"):
+        Trie.of([])
+
+
+def test_long_list_of_clashes_is_named_in_part_and_kept_in_whole() -> None:
+    """Seven equal sequences make six pairs: five in the message, six in `.pairs`."""
+    with pytest.raises(BuildError, match="and 1 more") as caught:
+        Trie.of([[4]] * 7)
+    assert len(caught.value.pairs) == 6
+
+
+@pytest.mark.parametrize(
+    ("ids", "offsets", "message"),
+    [
+        (np.array([1, -5], np.int32), [0, 2], "-5 at 1; ids start at 0"),
+        (np.array([1, 2], np.int64), [0, 2], "needs a flat int32 array"),
+        (np.array([1, 2], np.int32), [0, 1], "must grow from 0 to 2"),
+        (np.array([1, 2], np.int32), [0, 2, 1, 2], "must grow from 0 to 2"),
+        (np.array([1, 2], np.int32), [0.0, 2.0], "needs a flat array of integers"),
+    ],
+)
+def test_arrays_that_are_no_sequences_are_refused(ids: np.ndarray, offsets: list[int], message: str) -> None:
+    """What the arrays must be stands in the message."""
+    with pytest.raises(BuildError, match=message):
+        Trie.build(ids, np.array(offsets))
+
+
+def test_one_sequence_is_one_forced_edge() -> None:
+    """A single opcode leaves nothing to choose."""
+    trie = Trie.of([[8, 9, 10]])
+    assert (trie.n_nodes, trie.n_edges) == (1, 1)
+    assert trie.tail(0).tolist() == [8, 9, 10]
+    assert trie.leaf(0) == 0
+
+
+def test_shared_prefix_is_one_edge_below_the_root() -> None:
+    """Worked out by hand: 1 2, then 3 or 4, then below 4 again 5 or 6."""
+    trie = Trie.of([[1, 2, 4, 6], [1, 2, 3], [1, 2, 4, 5]])
+    assert trie.order.tolist() == [1, 2, 0]
+    assert trie.node_start.tolist() == [0, 1, 3, 5]
+    assert trie.node_depth.tolist() == [0, 2, 3]
+    assert trie.edge_ids.tolist() == [1, 3, 4, 5, 6]
+    assert trie.edge_child.tolist() == [1, -1, 2, -1, -1]
+    assert trie.edge_lo.tolist() == [0, 0, 1, 1, 2]
+    with pytest.raises(ValueError, match="edge 2 leads to node 2"):
+        trie.leaf(2)
+
+
+def test_successors_depend_on_the_whole_path() -> None:
+    """After `raise a` only `b` may follow, whatever follows `a` elsewhere."""
+    trie = Trie.of([[1, 10, 11], [2, 10, 12], [1, 13, 12]])
+    node = trie.child(trie.find(0, 1))
+    edge = trie.find(node, 10)
+    assert trie.tail(edge).tolist() == [10, 11]
+    assert trie.leaf(edge) == 0
+
+
+def test_caterpillar_of_nested_prefixes_is_as_deep_as_it_is_long() -> None:
+    """0, 10, 110, 1110 ...: every node has two edges, one of them a leaf."""
+    sequences = [[1] * k + [0] for k in range(200)]
+    trie = Trie.of(sequences)
+    assert trie.n_nodes == 199
+    check_against_brute_force(Trie.of(sequences[:30]), sequences[:30])
+    node = 0
+    for k in range(199):
+        assert trie.children(node).tolist() == [0, 1]
+        assert trie.leaf(trie.find(node, 0)) == k
+        node = trie.child(trie.find(node, 1))
+
+
+def test_ten_thousand_literals_build_small_and_step_by_the_width_of_the_node() -> None:
+    """All strings of four digits: 1 + 10 + 100 + 1000 nodes of ten edges, in a few arrays."""
+    sequences = [[*map(int, f"{k:04d}")] for k in range(10_000)]
+    trie = Trie.of(sequences)
+    assert (trie.n_nodes, trie.n_edges) == (1111, 11_110)
+    assert all(len(trie.children(node)) == 10 for node in range(trie.n_nodes))
+    assert sum(getattr(trie, name).nbytes for name in Trie.ARRAYS) < 60 * len(sequences)
+
+
+def test_arrays_are_read_only() -> None:
+    """A trie is shared by sessions and may be mapped from a file."""
+    trie = Trie.of([[1], [2]])
+    with pytest.raises(ValueError, match="read-only"):
+        trie.children(0)[0] = 3
