@@ -1,0 +1,1 @@
+"""Tetris, played with five keys or with whole placements."""

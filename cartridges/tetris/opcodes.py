@@ -1,0 +1,38 @@
+"""What can be said in Tetris: five keys, or a whole placement. Knows no rules and no board."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from kernel.opcode import Instruction, Opcode
+
+NAME = "tetris"
+
+Action = Literal["left", "right", "rotate", "down", "drop"]
+OpcodeSet = Literal["moves", "place"]
+
+
+class Move(Opcode):
+    """Press one key."""
+
+    action: Action
+
+
+class Place(Opcode):
+    """Put the piece down with its leftmost cells in a column, after that many clockwise turns."""
+
+    column: int = Field(ge=0, le=9)
+    rotation: Literal[0, 1, 2, 3]
+
+
+OPCODES: dict[OpcodeSet, type[Opcode]] = {"moves": Move, "place": Place}
+
+KEYS: dict[Action, Instruction] = {move.action: move.instruction(NAME) for move in Move.instances()}
+"""The instruction of each key, in the order of the declaration."""
+
+SPOTS: dict[tuple[int, int], Instruction] = {
+    (place.column, place.rotation): place.instruction(NAME) for place in Place.instances()
+}
+"""The instruction of each (column, rotation), column by column."""
