@@ -1,0 +1,19 @@
+"""The labelled requests of the house: everyday words, one right command each. Nothing may be tuned on `test`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cartridges.casefile import RequestRow, case, read, words
+from cartridges.home.engine import House
+from cartridges.home.opcodes import COMMANDS
+from cartridges.home.prompts import prompt
+from kernel.contract import Case
+
+FILE = Path(__file__).with_name("cases.jsonl")
+
+
+def cases() -> list[Case]:
+    """Return the cases in file order; the options of each are all commands, ` light kitchen on` and so on."""
+    options = [words(command) for command in COMMANDS]
+    return [case(row, prompt(House(), (), row.request), options) for row in read(FILE, RequestRow)]

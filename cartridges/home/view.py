@@ -1,0 +1,37 @@
+"""The house as a small table. Owns no rule and no prompt wording."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.table import Table
+
+from cartridges.home.engine import House
+from cartridges.home.prompts import prompt
+from kernel.contract import Engine, Option, Prompt
+
+
+class HomeView:
+    """Words for the model, a table for the person."""
+
+    def prompt(self, engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
+        """Return the prompt of one request."""
+        return prompt(engine, options, request)
+
+    def render(self, engine: Engine) -> Table:
+        """Return a table with a line for each device; what is on or open is bold."""
+        assert isinstance(engine, House), "the view of home draws houses only"
+        state = engine.state
+        table = Table(title="home", show_header=False)
+        table.add_column("device")
+        table.add_column("state")
+        for room, on in state.lights.items():
+            table.add_row(f"{room} light", "[bold yellow]on[/]" if on else "off")
+        table.add_row("heater", f"[bold]{state.celsius} °C[/]")
+        table.add_row("front door", "locked" if state.locked else "[bold red]unlocked[/]")
+        table.add_row("blinds", "[bold]open[/]" if state.blinds_open else "closed")
+        playing = "[bold green]playing[/]" if state.playing else "silent"
+        table.add_row("music", f"{playing}, track {state.track}, volume {state.volume}")
+        table.add_row("vacuum", "[bold]cleaning[/]" if state.cleaning else "in its dock")
+        table.add_row("timer", f"[bold]{state.timer_minutes} min left[/]" if state.timer_minutes else "not running")
+        return table
