@@ -1,0 +1,137 @@
+"""The labelled case sets: whole, balanced, and free of doubles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from cartridges.casefile import Row, case, read, words
+from cartridges.choose.cases import FILE as CHOOSE_FILE
+from cartridges.choose.cases import Completion
+from cartridges.choose.cases import cases as choose_cases
+from cartridges.home.cases import FILE as HOME_FILE
+from cartridges.home.cases import RequestRow
+from cartridges.home.cases import cases as home_cases
+from cartridges.home.opcodes import COMMANDS
+from kernel.contract import Prompt
+from kernel.errors import CartridgeError
+
+
+def plain(text: str) -> str:
+    """Lower case letters and digits only, so that punctuation hides no double."""
+    return "".join(c for c in text.lower() if c.isalnum() or c == " ")
+
+
+def test_home_has_cases_enough_and_every_command_four_in_each_split() -> None:
+    """192 cases: 24 commands, 4 requests each in dev and in test."""
+    found = home_cases()
+    assert len(found) == 192
+    counts = Counter((c.answer, c.split) for c in found)
+    assert counts == {(f" {words(c)}", split): 4 for c in COMMANDS for split in ("dev", "test")}
+
+
+def test_home_cases_offer_all_commands_and_hold_the_request() -> None:
+    """Each case: 24 options, the answer one of them, the request read as data."""
+    options = tuple(f" {words(c)}" for c in COMMANDS)
+    for row, found in zip(read(HOME_FILE, RequestRow), home_cases(), strict=True):
+        assert found.options == options
+        assert found.answer in options
+        assert found.prompt.parts[1].text == f" {row.request}"
+        assert len(found.prompt.nulls) == 1
+
+
+def test_home_requests_are_short_and_distinct() -> None:
+    """No two requests are the same apart from case and punctuation; none is longer than 15 words."""
+    requests = [row.request for row in read(HOME_FILE, RequestRow)]
+    assert len({plain(r) for r in requests}) == len(requests)
+    assert max(len(r.split()) for r in requests) <= 15
+    assert all(r == r.strip() for r in requests)
+
+
+def test_home_requests_mostly_avoid_the_words_of_the_command() -> None:
+    """At most one request in three repeats two words of its command; the rest must be understood."""
+    repeats = sum(
+        len(set(row.answer.split()) & set(plain(row.request).split())) >= 2 for row in read(HOME_FILE, RequestRow)
+    )
+    assert repeats <= 192 // 3
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"id":"a","split":"train"}', r"cases\.jsonl:2: split: Input should be 'dev' or 'test'"),
+        ('{"id":"a","split":"dev","extra":1}', r"cases\.jsonl:2: extra: Extra inputs"),
+        ('{"id":"one","split":"dev"}', r"cases\.jsonl:2: the id 'one' stands twice"),
+        ("", r"cases\.jsonl:2: the line: Invalid JSON"),
+    ],
+)
+def test_a_bad_line_is_named_by_file_and_number(tmp_path: Path, line: str, message: str) -> None:
+    """The second line is wrong in one of four ways."""
+    path = tmp_path / "cases.jsonl"
+    path.write_text('{"id":"one","split":"dev"}\n' + line + "\n", encoding="utf-8")
+    with pytest.raises(CartridgeError, match=message):
+        read(path, Row)
+
+
+def test_a_missing_file_is_a_cartridge_error(tmp_path: Path) -> None:
+    """No traceback of the operating system reaches the person."""
+    with pytest.raises(CartridgeError, match=r"none\.jsonl: cannot be read"):
+        read(tmp_path / "none.jsonl", Row)
+
+
+def test_an_answer_outside_the_options_is_refused() -> None:
+    """The error names the case and the answer."""
+    row = RequestRow(id="x-1", split="dev", request="?", answer="light attic on")
+    with pytest.raises(CartridgeError, match=r"case x-1: the answer 'light attic on' is not one of the 2 options"):
+        case(row, Prompt(()), ["light hall on", "light hall off"])
+
+
+def choose_rows() -> list[Completion]:
+    """Read the completions."""
+    return read(CHOOSE_FILE, Completion)
+
+
+def test_choose_has_cases_enough_and_halves_each_kind() -> None:
+    """193 cases; in each of the eleven kinds dev and test differ by at most one."""
+    assert len(choose_cases()) == 193
+    kinds = Counter((row.kind, row.split) for row in choose_rows())
+    names = {kind for kind, _ in kinds}
+    assert len(names) == 11
+    assert all(abs(kinds[kind, "dev"] - kinds[kind, "test"]) <= 1 for kind in names)
+    assert min(kinds.values()) >= 5
+
+
+def test_choose_answers_stand_in_every_position_equally_often() -> None:
+    """For each number of options and each split the positions differ by at most one."""
+    places = Counter((len(c.options), c.split, c.options.index(c.answer)) for c in choose_cases())
+    for options in (3, 4, 5):
+        for split in ("dev", "test"):
+            shares = [places[options, split, position] for position in range(options)]
+            assert min(shares) >= 4
+            assert max(shares) - min(shares) <= 1
+
+
+def test_choose_prompts_and_options_are_distinct_and_spaced() -> None:
+    """No prompt twice; options differ, begin with one space, end in none; a prompt ends in no space."""
+    rows = choose_rows()
+    assert len({plain(row.prompt) for row in rows}) == len(rows)
+    for row in rows:
+        assert len({plain(o) for o in row.options}) == len(row.options), row.id
+        assert all(o == f" {o.strip()}" for o in row.options), row.id
+        assert row.prompt == row.prompt.strip(), row.id
+        assert row.null == row.null.strip(), row.id
+
+
+def test_choose_null_prompts_hold_no_content() -> None:
+    """A null is not the prompt, does not name the answer, and ends in a comma where the prompt does."""
+    for row in choose_rows():
+        assert row.null != row.prompt
+        assert row.answer.strip().lower() not in plain(row.null).split()
+        assert row.null.endswith(",") == row.prompt.endswith(",")
+
+
+def test_choose_has_options_that_begin_with_the_answer() -> None:
+    """The trap that whole-option scoring must have a rule for: at least ten cases, such as water and watermelon."""
+    assert sum(any(o.startswith(r.answer) and o != r.answer for o in r.options) for r in choose_rows()) >= 10
