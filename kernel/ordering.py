@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kernel.errors import BuildError
 
 MAX_IDS = 2**31 - 1
+BLOCK = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,28 +22,32 @@ class Ordering:
     """The sorted order of n sequences.
 
     `order[r]` is the sequence of rank r; `shared[r]` is how many leading ids the sequences of ranks r - 1 and r have
-    in common (0 for rank 0); `lengths[i]` is the length of sequence i. Equal sequences keep no promised order.
+    in common (0 for rank 0); `starts` are the offsets as 32-bit integers. Equal sequences keep no promised order.
     """
 
     order: NDArray[np.int32]
     shared: NDArray[np.int32]
-    lengths: NDArray[np.int32]
+    starts: NDArray[np.int32]
 
     @classmethod
     def of(cls, ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> Ordering:
         """Sort the sequences; raises BuildError when the arrays do not describe sequences of ids >= 0."""
         check(ids, offsets)
-        lengths = np.diff(offsets).astype(np.int32)
-        order, shared = _sort(ids, offsets, lengths)
-        return cls(order, shared, lengths)
+        starts = offsets.astype(np.int32)
+        order, shared = _sort(ids, starts)
+        return cls(order, shared, starts)
+
+    def empty(self) -> list[int]:
+        """Return the sequences without ids."""
+        return np.flatnonzero(self.starts[1:] == self.starts[:-1]).tolist()
 
     def duplicates(self) -> list[tuple[int, int]]:
         """Return (i, j), i < j, for each sequence j that was there before as i; by j."""
-        ranked = self.lengths[self.order]
-        same = np.zeros(len(ranked), np.bool_)
-        same[1:] = (self.shared[1:] == ranked[1:]) & (ranked[1:] == ranked[:-1])
-        if not same.any():
+        _, equal = self._begins()
+        if not len(equal):
             return []
+        same = np.zeros(len(self.order), np.bool_)
+        same[equal + 1] = True
         heads = np.flatnonzero(~same)
         firsts = np.repeat(np.minimum.reduceat(self.order, heads), np.diff(heads, append=len(same)))
         later = firsts != self.order
@@ -50,27 +55,32 @@ class Ordering:
 
     def prefixes(self) -> list[tuple[int, int]]:
         """Return (i, j) for each sequence i that is a proper prefix of another one, j being one such; by i."""
-        begins, longer = self._begins()
-        found = np.flatnonzero(begins)
-        return sorted(zip(self.order[found].tolist(), self.order[longer[found]].tolist(), strict=True))
+        proper, equal = self._begins()
+        if len(equal):  # the last of each run of equal sequences speaks for the run
+            last = np.ones(len(self.order), np.bool_)
+            last[equal] = False
+            run = np.flatnonzero(last)
+            speaker = np.repeat(run, np.diff(run, prepend=-1))
+            begins = np.zeros(len(self.order), np.bool_)
+            begins[proper] = True
+            proper = np.flatnonzero(begins[speaker])
+            longer = speaker[proper] + 1
+        else:
+            longer = proper + 1
+        return sorted(zip(self.order[proper].tolist(), self.order[longer].tolist(), strict=True))
 
     def begins_another(self) -> NDArray[np.bool_]:
         """Return for each sequence whether it is a proper prefix of another one."""
         marks = np.zeros(len(self.order), np.bool_)
-        marks[self.order[self._begins()[0]]] = True
+        marks[[i for i, _ in self.prefixes()]] = True
         return marks
 
-    def _begins(self) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-        """Return per rank: whether the sequence begins a later one, and the rank of that one (undefined if not)."""
-        n = len(self.order)
-        ranked = self.lengths[self.order]
-        inside = np.zeros(n, np.bool_)  # this rank is a prefix of, or equal to, the next
-        inside[:-1] = self.shared[1:] == ranked[:-1]
-        equal = np.zeros(n, np.bool_)
-        equal[:-1] = inside[:-1] & (ranked[1:] == ranked[:-1])
-        last = np.flatnonzero(~equal)  # the last of each run of equal sequences speaks for the run
-        after = np.repeat(last + 1, np.diff(last, prepend=-1))
-        return inside[after - 1] & (after < n), after
+    def _begins(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the ranks whose sequence properly begins that of the next rank, and those that equal it."""
+        lengths = (self.starts[1:] - self.starts[:-1])[self.order]
+        begins = np.flatnonzero(self.shared[1:] == lengths[:-1])
+        equal = lengths[begins] == lengths[begins + 1]
+        return begins[~equal], begins[equal]
 
 
 def proper_prefixes(ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -107,58 +117,84 @@ def check(ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> None:
         raise BuildError(f"ids: {int(ids.min())} at {int(ids.argmin())}; ids start at 0")
 
 
-def _sort(
-    ids: NDArray[np.int32], offsets: NDArray[np.int64], lengths: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _sort(ids: NDArray[np.int32], starts: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return (order, shared) of Ordering."""
-    n = len(lengths)
+    n = len(starts) - 1
     order = np.arange(n, dtype=np.int32)
     shared = np.zeros(n, np.int32)
     if not len(ids):
         return order, shared
-    depth = _common(ids, offsets, lengths)
+    longest = int((starts[1:] - starts[:-1]).max())
+    depth = _common(ids, starts)
     bits = (int(ids.max()) + 1).bit_length()  # 0 stands for "ended", so every id moves up by one
-    open_ = np.arange(n, dtype=np.int32)  # ranks whose sequence still equals a neighbour
-    group = np.zeros(n, np.uint64)  # which run of equal sequences each of them is in
+    open_ = order.copy()  # ranks whose sequence still equals a neighbour
+    key = np.zeros(n, np.uint64)  # which run of equal sequences each of them is in
     groups = 1
     while len(open_):
-        width = min((64 - (groups - 1).bit_length()) // bits, int(lengths.max()) - depth + 1)
+        width = min((64 - (groups - 1).bit_length()) // bits, longest - depth + 1)
         sequences = order[open_]
-        start = offsets[sequences] + depth
-        left = lengths[sequences] - np.int32(depth)
-        key = group
-        for j in range(width):
-            key = key << np.uint64(bits)
-            key |= np.where(left > j, ids.take(start + j, mode="clip") + np.int32(1), np.int32(0)).view(np.uint32)
+        _append(key, ids, starts, sequences, depth, width, bits)
         by = np.argsort(key)
-        key, left = key[by], left[by]
-        order[open_] = sequences[by]
+        key = key[by]
+        sequences = sequences[by]
+        del by
+        order[open_] = sequences
+        left = starts[sequences + 1]
+        left -= starts[sequences]
+        left -= np.int32(depth)
         differ = key[1:] ^ key[:-1]
         equal = np.zeros(len(differ), np.int32)
         for j in range(1, width + 1):
             equal += differ < np.uint64(1 << (bits * (width - j)))
         np.minimum(equal, left[1:], out=equal)
+        equal += np.int32(depth)
         if groups == 1:
-            shared[open_[1:]] = equal + np.int32(depth)
+            shared[open_[1:]] = equal
         else:
-            inside = (differ >> np.uint64(bits * width)) == 0 if bits * width < 64 else np.ones(len(differ), np.bool_)
-            shared[open_[1:][inside]] = equal[inside] + np.int32(depth)
+            inside = (differ >> np.uint64(bits * width)) == 0
+            shared[open_[1:][inside]] = equal[inside]
         same = np.zeros(len(key) + 1, np.bool_)
-        same[1:-1] = differ == 0
+        np.equal(differ, 0, out=same[1:-1])
         goes_on = (same[1:] | same[:-1]) & (left >= width)
         heads = ~same[:-1][goes_on]
         open_ = open_[goes_on]
-        group = np.cumsum(heads, dtype=np.uint64)
-        groups = int(group[-1]) if len(group) else 0
-        group -= np.uint64(1)
+        key = np.cumsum(heads, dtype=np.uint64)
+        groups = int(key[-1]) if len(key) else 0
+        key -= np.uint64(1)
         depth += width
     return order, shared
 
 
-def _common(ids: NDArray[np.int32], offsets: NDArray[np.int64], lengths: NDArray[np.int32]) -> int:
+def _append(
+    key: NDArray[np.uint64],
+    ids: NDArray[np.int32],
+    starts: NDArray[np.int32],
+    sequences: NDArray[np.int32],
+    depth: int,
+    width: int,
+    bits: int,
+) -> None:
+    """Shift the next `width` ids of each sequence into its key; block by block, to stay small and in the cache."""
+    for block in range(0, len(key), BLOCK):
+        chosen = sequences[block : block + BLOCK]
+        at = starts[chosen].astype(np.intp)
+        at += depth
+        left = starts[chosen + 1] - at
+        part = key[block : block + BLOCK]
+        for j in range(width):
+            part <<= np.uint64(bits)
+            following = ids.take(at, mode="clip")
+            following += np.int32(1)
+            following *= left > j
+            part |= following.view(np.uint32)
+            at += 1
+
+
+def _common(ids: NDArray[np.int32], starts: NDArray[np.int32]) -> int:
     """Return how many leading ids all sequences share."""
-    shortest = int(lengths.min())
+    shortest = int((starts[1:] - starts[:-1]).min())
     for depth in range(shortest):
-        if bool((ids[offsets[:-1] + depth] != ids[depth]).any()):
-            return depth
+        for block in range(0, len(starts) - 1, BLOCK):
+            if bool((ids[starts[block : min(block + BLOCK, len(starts) - 1)] + depth] != ids[depth]).any()):
+                return depth
     return shortest

@@ -107,8 +107,7 @@ class Trie:
             check(ids, offsets)
         _refuse(ordering)
         tree = _branch(ordering.shared)
-        starts = offsets.astype(np.int32)
-        order = ordering.order
+        starts, order = ordering.starts, ordering.order
         n_edges = np.diff(tree["node_start"])
         first = starts[order[tree["edge_lo"]]]
         first += np.repeat(tree["node_depth"], n_edges)
@@ -190,7 +189,7 @@ class Trie:
 
 def _refuse(ordering: Ordering) -> None:
     """Raise BuildError for sequences that cannot all be leaves."""
-    empty = np.flatnonzero(ordering.lengths == 0).tolist()
+    empty = ordering.empty()
     if empty:
         raise BuildError(f"empty sequence: {_named(empty)}", [(i, i) for i in empty])
     pairs = ordering.duplicates()
