@@ -56,13 +56,12 @@ class LogWriter:
             nothing more and lets the session go on. The file stays whole up to the line before in both cases.
 
     Attributes:
-        n: how many decisions are written.
         error: why writing stopped, or None.
     """
 
     def __init__(self, path: str | Path, header: Header, *, on_error: Literal["stop", "continue"] = "stop") -> None:
         self.path = Path(path)
-        self.n = 0
+        self._n = 0
         self.error: str | None = None
         self._stop = on_error == "stop"
         self._chain = START
@@ -79,6 +78,11 @@ class LogWriter:
             self.close()
             raise
 
+    @property
+    def n(self) -> int:
+        """How many decisions are written; one that Ctrl-C broke into counts, since its line will be finished."""
+        return self._n if self._pending is None else self._pending.n
+
     def decision(self, record: DecisionRecord, prompt: Sequence[int] = (), nulls: Sequence[Sequence[int]] = ()) -> None:
         """Write one decision.
 
@@ -87,7 +91,7 @@ class LogWriter:
             prompt: all ids that the model read before it chose; the record's `prompt` is made from them.
             nulls: the same for each null prompt.
         """
-        if record.n != self.n + 1:
+        if record.n != self.n + 1 and self.error is None:
             raise LogError(f"log: decision {record.n} cannot follow decision {self.n}")
         if len(prompt):
             record = record.model_copy(
@@ -152,7 +156,7 @@ class LogWriter:
         except OSError as error:
             self._fail(error, pending.start)
         else:
-            self._chain, self.n, self._prompt = pending.chain, pending.n, pending.prompt
+            self._chain, self._n, self._prompt = pending.chain, pending.n, pending.prompt
         self._pending = None
 
     def _fail(self, error: OSError, start: int) -> None:
