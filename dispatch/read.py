@@ -135,9 +135,9 @@ class LogReader:
             raise LogError(f"{where}: line 1 is {data.get('event')!r}, not the header")
         version = data.get("schema")
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-            raise LogError(f"{where}: schema {version!r} is no version of the log's form")
+            raise LogError(f"{where}: line 1: schema {version!r} is no version of the log's form")
         if version > SCHEMA:
-            raise LogError(f"{where}: schema {version} is newer than {SCHEMA}, the newest that this version reads")
+            raise LogError(f"{where}: line 1: schema {version} is newer than {SCHEMA}, the newest that this version reads")
         if link(START, parts[0]) != parts[1]:
             raise LogError(f"{where}: line 1, the header, was changed: its checksum does not fit")
         self._chain = parts[1]
