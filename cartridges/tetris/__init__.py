@@ -1,1 +1,32 @@
-"""Tetris, played with five keys or with whole placements."""
+"""Tetris, played with five keys or with whole placements. Knows which parts make the cartridge, nothing else."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from cartridges.tetris.engine import TetrisEngine
+from cartridges.tetris.opcodes import NAME, OPCODES
+from cartridges.tetris.planner import TetrisPlanner
+from cartridges.tetris.view import TetrisView
+from kernel.contract import Cartridge
+from kernel.errors import UsageError, did_you_mean
+
+VERSION = "1"
+
+
+def make(opcodes: str = "moves") -> Cartridge:
+    """Return the cartridge; `opcodes` is `moves` (left, right, rotate, down, drop) or `place` (column and rotation).
+
+    Raises UsageError for another set.
+    """
+    if opcodes not in OPCODES:
+        raise UsageError(f"tetris: no set of opcodes {opcodes!r}{did_you_mean(opcodes, OPCODES)}")
+    return Cartridge(
+        name=NAME,
+        version=VERSION,
+        summary="Stack falling pieces so that full rows vanish.",
+        opcodes=(OPCODES[opcodes],),
+        engine=partial(TetrisEngine, opcodes),
+        view=TetrisView(),
+        planner=TetrisPlanner(),
+    )

@@ -1,0 +1,80 @@
+"""The board for a person's eye: in colour or without, in a narrow window too. Knows no rule and no prompt's words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+from cartridges.tetris import prompts
+from cartridges.tetris.board import KINDS, WIDTH
+from cartridges.tetris.engine import TetrisEngine
+from kernel.contract import Engine, Option, Prompt
+from kernel.errors import CartridgeError
+
+COLOURS = dict(zip(KINDS, ("cyan", "blue", "white", "yellow", "green", "magenta", "red"), strict=True))
+
+SIDE = 12
+"""Columns that the counts take beside the board."""
+
+
+class BoardPicture:
+    """A board that fits the room it is given.
+
+    Two columns a cell and the counts at the side where there are 22 + 12 columns, the counts below where there are
+    22, one column a cell where there are fewer. A locked cell shows its piece's letter, the falling piece is in
+    small letters, so nothing depends on colour.
+    """
+
+    def __init__(self, engine: TetrisEngine) -> None:
+        self.rows = engine.rows()
+        self.counts = [f"next   {engine.next_piece}"] + [f"{name:<6} {n}" for name, n in engine.summary().items()]
+        if engine.ended():
+            self.counts.append("topped out")
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        wide = 2 if options.max_width >= 2 * WIDTH + 2 else 1
+        beside = options.max_width >= wide * WIDTH + 2 + SIDE
+        side, corners, floor = ("|", "++", "-") if options.ascii_only else ("│", "└┘", "─")
+        lines = []
+        for row in self.rows:
+            line = Text().append(side, "dim")
+            for letter in row:
+                line.append_text(_cell(letter, wide))
+            lines.append(line.append(side, "dim"))
+        lines.append(Text().append(corners[0] + floor * wide * WIDTH + corners[1], "dim"))
+        if beside:
+            for line, words in zip(lines, self.counts, strict=False):
+                line.append(f"  {words}")
+        else:
+            lines += [Text(words) for words in self.counts]
+        for line in lines:
+            line.no_wrap, line.overflow = True, "crop"
+            yield line
+
+
+def _cell(letter: str, wide: int) -> Text:
+    if letter == ".":
+        return Text(" " * (wide - 1) + ".", "dim")
+    colour = COLOURS.get(letter.upper(), "bright_black")
+    style = f"bold {colour}" if letter.islower() else f"black on {colour}"
+    return Text(letter * wide, style)
+
+
+class TetrisView:
+    """The view of the cartridge."""
+
+    def prompt(self, engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
+        """Return what the model reads; `prompts.prompt` says what it is."""
+        return prompts.prompt(_tetris(engine), options, request)
+
+    def render(self, engine: Engine) -> BoardPicture:
+        """Return the picture of the state as it is now; it stays the same when the game goes on."""
+        return BoardPicture(_tetris(engine))
+
+
+def _tetris(engine: Engine) -> TetrisEngine:
+    if not isinstance(engine, TetrisEngine):
+        raise CartridgeError(f"tetris: the view cannot show {engine!r}; give it a TetrisEngine")
+    return engine
