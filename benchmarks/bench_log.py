@@ -1,0 +1,127 @@
+"""What does a log cost, and how fast does it verify?
+
+A planner's Tetris game of N decisions is logged as a model's game would be (legal rows, offers, prompt ids, a ledger),
+then replayed headless with the engine in the loop. Targets: 5,000 decisions a second, and under 2 % of a decision for
+the writing (a decision of SmolLM2 on two cores takes about 50 ms, so 1 ms).
+
+    python benchmarks/bench_log.py [N] [--gzip]
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from cartridges.tetris import make
+from dispatch.log import LogWriter
+from dispatch.records import (
+    CartridgeRecord,
+    DecisionRecord,
+    Ending,
+    Header,
+    InstructionRecord,
+    LedgerStep,
+    LegalRow,
+    Offer,
+    Outcome,
+    TokenRow,
+)
+from dispatch.replay import replay
+from kernel.contract import Engine, Option
+from kernel.opcode import Instruction
+
+
+def play(engine: Engine, decisions: int) -> Iterator[tuple[Instruction, list[Option]]]:
+    """Yield what the planner does, key by key, with its three best options."""
+    cartridge = make("moves")
+    assert cartridge.planner is not None
+    while True:
+        options = list(cartridge.planner.rank(engine)[:3])
+        for key in options[0].plan or (options[0].instruction,):
+            yield key, options
+            decisions -= 1
+            if not decisions:
+                return
+
+
+def record(n: int, key: Instruction, options: list[Option], engine: Engine) -> DecisionRecord:
+    """Return a record of the size that a model's decision has."""
+    rows = tuple(
+        LegalRow(text=str(i), logprob=-1.234567 * k, null=-2.345678, score=1.111111, probability=0.2)
+        for k, i in enumerate(engine.legal())
+    )
+    ledger = LedgerStep(
+        at=0,
+        legal=5,
+        mass=0.123456,
+        rows=tuple(TokenRow.of(1000 + k, b" left", -0.654321 * k, legal=k < 5) for k in range(11)),
+    )
+    return DecisionRecord(
+        n=n,
+        cartridge="tetris",
+        instruction=InstructionRecord.of(key),
+        text="left\n",
+        ids=(9315, 198),
+        result=engine.apply(key),
+        state=engine.state_hash(),
+        legal=rows,
+        offered=tuple(map(Offer.of, options)),
+        rule="calibrated",
+        margin=0.512345,
+        legal_mass=0.213456,
+        passes=2,
+        tokens_evaluated=87,
+        chosen_tokens=1,
+        forced_tokens=1,
+        stop="complete",
+        model_ms=48.123,
+        planner_ms=1.234,
+        at_ms=50.0 * n,
+        ledger=(ledger,),
+    )
+
+
+def main() -> None:
+    """Write, replay, print a table for people and one line of JSON."""
+    arguments = [a for a in sys.argv[1:] if not a.startswith("-")]
+    decisions = int(arguments[0]) if arguments else 20_000
+    cartridge = make("moves")
+    engine = cartridge.engine()
+    engine.reset(1)
+    start = CartridgeRecord(name="tetris", version=cartridge.version, state=engine.state_hash())
+    prompt = list(range(300))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "bench.jsonl.gz" if "--gzip" in sys.argv else "bench.jsonl")
+        took: list[float] = []
+        with LogWriter(path, Header(cartridges=(start,), seed=1)) as log:
+            for n, (key, options) in enumerate(play(engine, decisions), 1):
+                made = time.perf_counter()
+                one = record(n, key, options, engine)
+                prompt[200:] = [n + k for k in range(100)]
+                log.decision(one, prompt=prompt, nulls=[prompt[:250]])
+                took.append((time.perf_counter() - made) * 1000)
+            log.outcome(Outcome(decisions=decisions, ending=Ending.LIMIT, summary={"tetris": dict(engine.summary())}))
+        size = path.stat().st_size
+        report = replay(path, lambda _: cartridge)
+    answer = {
+        "decisions": decisions,
+        "bytes_per_decision": round(size / decisions),
+        "write_ms_median": round(statistics.median(took), 4),
+        "write_ms_p99": round(statistics.quantiles(took, n=100)[-1], 4),
+        "replay_per_second": report.decisions_per_second,
+        "verdict": report.verdict,
+        "max_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    }
+    for name, value in answer.items():
+        print(f"{name:20} {value}")
+    print(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main()
