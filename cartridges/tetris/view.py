@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
 from rich.text import Text
 
 from cartridges.tetris import prompts
@@ -52,6 +53,9 @@ class BoardPicture:
         for line in lines:
             line.no_wrap, line.overflow = True, "crop"
             yield line
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(WIDTH + 2, 2 * WIDTH + 2 + SIDE).with_maximum(options.max_width)
 
 
 def _cell(letter: str, wide: int) -> Text:

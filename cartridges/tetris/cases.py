@@ -1,0 +1,91 @@
+"""Labelled states of Tetris: three options of which one is marked best, in an order that gives nothing away.
+
+The states come from seeded games that the planner plays with random mistakes, so boards are neither tidy nor lost.
+Whole games belong to `dev` or to `test`, so no state of one half is a few keys away from one of the other.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Sequence
+
+from cartridges.casefile import words
+from cartridges.tetris.engine import TetrisEngine
+from cartridges.tetris.opcodes import NAME, OpcodeSet
+from cartridges.tetris.planner import TetrisPlanner
+from cartridges.tetris.prompts import label, prompt
+from kernel.contract import Case, Option, Prompt
+from kernel.errors import CartridgeError
+
+OFFERED = 3
+PER_POSITION = 26
+"""Cases in each half in which the best option is shown first; as many where it is second, and third."""
+
+PER_GAME = 3
+MISTAKES = 0.25
+"""How often a game goes on with a random legal instruction in place of the planner's."""
+
+FIRST_SEED = 1_000
+
+State = tuple[TetrisEngine, list[Option]]
+
+
+def cases(opcodes: OpcodeSet = "moves") -> list[Case]:
+    """Return the cases, first all of `dev`; the options stand in the order in which the prompt shows them.
+
+    In moves mode the options are keys, in place mode placements. The answer is the planner's best, which is better
+    than its second. No two prompts are the same, although the states behind them may look alike to the model.
+    """
+    found: list[Case] = []
+    seen: set[Prompt] = set()
+    for half, split in enumerate(("dev", "test")):
+        positions = [n for n in range(OFFERED) for _ in range(PER_POSITION)]
+        random.Random(half).shuffle(positions)
+        states = _states(opcodes, FIRST_SEED + half)
+        for number, position in enumerate(positions, 1):
+            shown, made = next(each for each in _shown(states, position) if each[1] not in seen)
+            seen.add(made)
+            texts = tuple(f" {words(option.instruction)}" for option in shown)
+            found.append(Case(f"{NAME}-{opcodes}-{split}-{number:03}", made, texts, texts[position], split))
+    return found
+
+
+def _shown(states: Iterator[State], position: int) -> Iterator[tuple[list[Option], Prompt]]:
+    """Yield the options and the prompt of one state after the other, the best option at `position`."""
+    for engine, options in states:
+        yield _ordered(engine, options, position)
+
+
+def _states(opcodes: OpcodeSet, first_seed: int) -> Iterator[State]:
+    """Yield states with their offered options, best first; games have every other seed."""
+    planner = TetrisPlanner()
+    for seed in itertools.count(first_seed, 2):
+        rng = random.Random(seed)
+        engine = TetrisEngine(opcodes, seed)
+        taken: set[str] = set()
+        wait = rng.randint(5, 40)
+        while engine.ended() is None and len(taken) < PER_GAME:
+            options = list(planner.rank(engine))
+            wait -= 1
+            clear = len(options) >= OFFERED and options[0].score > options[1].score
+            if wait <= 0 and clear and engine.state_hash() not in taken:
+                taken.add(engine.state_hash())
+                yield engine.copy(), options[:OFFERED]
+                wait = rng.randint(5, 40)
+            chosen = rng.choice(engine.legal()) if rng.random() < MISTAKES else options[0].instruction
+            engine.apply(chosen)
+
+
+def _ordered(engine: TetrisEngine, options: Sequence[Option], position: int) -> tuple[list[Option], Prompt]:
+    """Return the options as the prompt shows them, and the prompt, with the best one (the first given) at `position`.
+
+    The prompt has an order of its own, so what counts is the text that comes out.
+    """
+    for given in itertools.permutations(options):
+        made = prompt(engine, given)
+        text = "".join(part.text for part in made.parts)
+        shown = sorted(options, key=lambda option: text.rindex(f" {label(option.instruction)}"))
+        if shown[position] is options[0]:
+            return shown, made
+    raise CartridgeError(f"tetris: no order of the options shows the best one at position {position}")
