@@ -137,7 +137,9 @@ class LogReader:
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
             raise LogError(f"{where}: line 1: schema {version!r} is no version of the log's form")
         if version > SCHEMA:
-            raise LogError(f"{where}: line 1: schema {version} is newer than {SCHEMA}, the newest that this version reads")
+            raise LogError(
+                f"{where}: line 1: schema {version} is newer than {SCHEMA}, the newest that this version reads"
+            )
         if link(START, parts[0]) != parts[1]:
             raise LogError(f"{where}: line 1, the header, was changed: its checksum does not fit")
         self._chain = parts[1]

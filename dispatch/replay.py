@@ -32,7 +32,7 @@ class Verdict(enum.StrEnum):
     UNFINISHED = "unfinished"
     """All that is there; the outcome is not. The session was killed, goes on still, or its last lines are gone."""
     STOPPED = "stopped"
-    """As far as was asked."""
+    """As far as was asked; more may follow."""
     DAMAGED = "damaged"
     """Up to a line that is damaged."""
     DIFFERENT = "different"
@@ -115,6 +115,7 @@ class Replay:
         self.cartridges: dict[str, Cartridge] = {}
         self.engines: dict[str, Engine] = {}
         self._last = last
+        self._over = False
         self._started = time.perf_counter()
         for record in reader.header.cartridges:
             self._start(record, make_cartridge(record))
@@ -130,6 +131,7 @@ class Replay:
             yield Step(record, self.engines[record.cartridge], self.cartridges[record.cartridge])
             if self._stopped():
                 return
+        self._over = True
         if self.reader.outcome is not None:
             self.difference = self._compare(self.reader.outcome)
 
@@ -207,7 +209,7 @@ class Replay:
         if outcome is not None:
             detail = f" ({outcome.detail})" if outcome.detail else ""
             return Verdict.VERIFIED, f"verified: {whole} to the end: {outcome.ending}{detail}"
-        if self._stopped():
+        if not self._over:
             return Verdict.STOPPED, f"stopped as asked: {whole}"
         return Verdict.UNFINISHED, f"unfinished: {whole}, and no outcome follows: killed, or its end was cut off"
 

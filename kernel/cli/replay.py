@@ -1,0 +1,194 @@
+"""`replay`: plays a log again without the model, shows the board as it goes, and says how far it holds."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.live import Live
+
+from dispatch.cursor import Cursor
+from dispatch.read import LogReader
+from dispatch.records import CartridgeRecord
+from dispatch.replay import Replay, ReplayReport, Step, replay
+from kernel.cli.frame import Frame, shown
+from kernel.cli.keys import keys
+from kernel.contract import Cartridge
+from kernel.errors import CartridgeError, KernelError, UsageError
+from kernel.opcode import NAME
+
+PACE_MS = 50.0
+"""A decision is shown at least so long at speed 1; a planner's game would be over in a blink."""
+LONGEST_MS = 3000.0
+"""A pause of the session is not waited out longer than this."""
+FRAMES = 30.0
+"""Pictures a second, at most."""
+
+Files = Annotated[list[Path], typer.Argument(help="Session logs.", exists=True, dir_okay=False, show_default=False)]
+Headless = Annotated[bool, typer.Option("--headless", help="Verify only, show nothing.")]
+Speed = Annotated[float, typer.Option(help="Show it so many times as fast as it was played.")]
+First = Annotated[int, typer.Option("--from", help="Show from this decision on; what is before is verified.", min=1)]
+Last = Annotated[int | None, typer.Option("--to", help="Stop after this decision.", min=0)]
+Keys = Annotated[bool, typer.Option("--step", help="Step with the keyboard.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document (implies --headless).")]
+
+
+def replay_command(
+    files: Files,
+    headless: Headless = False,
+    speed: Speed = 1.0,
+    first: First = 1,
+    last: Last = None,
+    step: Keys = False,
+    as_json: AsJson = False,
+) -> None:
+    """Play a session log again without the model and compare every state.
+
+    Exits with 0 when everything verifies, with 1 when a log is damaged, unfinished or differs.
+    """
+    console = Console()
+    try:
+        if speed <= 0:
+            raise UsageError(f"replay: --speed {speed:g} is not above 0")
+        if last is not None and last < first and not (headless or as_json):
+            raise UsageError(f"replay: --to {last} is before --from {first}")
+        if step and (len(files) > 1 or not sys.stdin.isatty() or not console.is_terminal):
+            raise UsageError("replay: --step needs one file and a terminal")
+        if step:
+            reports = [_step(files[0], console, first)]
+        elif headless or as_json or len(files) > 1:
+            reports = [replay(file, make_cartridge, last=last) for file in files]
+        else:
+            reports = [_show(files[0], console, speed, first, last)]
+    except KernelError as error:
+        print(f"error: {shown(str(error))}", file=sys.stderr)
+        raise typer.Exit(2 if isinstance(error, UsageError) else 1) from error
+    if as_json:
+        documents = [report.model_dump(mode="json") for report in reports]
+        print(json.dumps(documents[0] if len(documents) == 1 else documents, ensure_ascii=False, indent=2))
+    else:
+        _say(reports)
+    raise typer.Exit(0 if all(report.good for report in reports) else 1)
+
+
+def make_cartridge(record: CartridgeRecord) -> Cartridge:
+    """Build the cartridge that a log names, with the options that it was played with."""
+    where = f"cartridges.{record.name}"
+    try:
+        if not NAME.fullmatch(record.name):
+            raise ModuleNotFoundError(name=where)
+        make: Callable[..., Cartridge] = importlib.import_module(where).make
+    except ModuleNotFoundError as error:
+        if error.name != where:
+            raise
+        raise CartridgeError(f"no cartridge {record.name!r}") from error
+    return make(**record.options or {})
+
+
+def _say(reports: list[ReplayReport]) -> None:
+    for report in reports:
+        name = f"{report.path}: " if len(reports) > 1 else ""
+        print(shown(f"{name}{report.sentence}"))
+        for note in report.notes:
+            print(shown(f"note: {name}{note}"), file=sys.stderr)
+
+
+def _show(path: Path, console: Console, speed: float, first: int, last: int | None) -> ReplayReport:
+    """Show the board as it goes; without a terminal, the last one only."""
+    with LogReader(path) as reader:
+        run = Replay(reader, make_cartridge, last=last)
+        latest: Step | None = None
+        interrupted = False
+        with Live(console=console, auto_refresh=False) as live:
+            clock = _Clock(speed)
+            try:
+                for latest in run:
+                    if console.is_terminal and latest.record.n >= first and clock.wait(latest.record.at_ms):
+                        live.update(Frame(latest), refresh=True)
+            except KeyboardInterrupt:
+                interrupted = True
+            if latest is not None:
+                live.update(Frame(latest), refresh=True)
+        if interrupted:
+            _say([run.report()])
+            raise typer.Exit(130)
+        return run.report()
+
+
+class _Clock:
+    """Waits as long as the session did between decisions, and says when a new picture is worth drawing."""
+
+    def __init__(self, speed: float) -> None:
+        self._speed = speed
+        self._at_ms: float | None = None
+        self._due = time.monotonic()
+        self._drawn = 0.0
+
+    def wait(self, at_ms: float | None) -> bool:
+        pause = PACE_MS
+        if at_ms is not None and self._at_ms is not None:
+            pause = min(max(PACE_MS, at_ms - self._at_ms), LONGEST_MS)
+        self._at_ms = at_ms
+        self._due += pause / 1000 / self._speed
+        if (ahead := self._due - time.monotonic()) > 0:
+            time.sleep(ahead)
+        now = time.monotonic()
+        if now - self._drawn < 1 / FRAMES:
+            return False
+        self._drawn = now
+        return True
+
+
+HELP = "right/space forward, left back, up/down ten back/on, a number and Enter jumps, home, end, q quits"
+MOVES: dict[str, Callable[[int], int]] = {
+    **dict.fromkeys(("right", "space", "enter", "n"), lambda n: n + 1),
+    **dict.fromkeys(("left", "b", "p", "backspace"), lambda n: n - 1),
+    "up": lambda n: n - 10,
+    "down": lambda n: n + 10,
+    "home": lambda n: 1,
+    "end": lambda n: sys.maxsize,
+}
+
+
+def _step(path: Path, console: Console, first: int) -> ReplayReport:
+    """Let a person go back and forth."""
+    with Cursor(path, make_cartridge) as cursor, keys() as pressed:
+        cursor.go(first)
+        number = ""
+        _draw(cursor, console, number)
+        try:
+            for key in pressed:
+                if key in ("q", "escape"):
+                    break
+                if key.isdecimal():
+                    number = (number + key)[:9]
+                elif number and key == "enter":
+                    cursor.go(int(number))
+                    number = ""
+                elif key in MOVES:
+                    cursor.go(MOVES[key](cursor.n))
+                    number = ""
+                _draw(cursor, console, number)
+        except KeyboardInterrupt:
+            pass
+        return cursor.report()
+
+
+def _draw(cursor: Cursor, console: Console, number: str) -> None:
+    """Draw where the cursor stands; below it the reason why it cannot go on, a half typed number, the keys."""
+    report = cursor.report()
+    told = [shown(report.sentence)] if report.difference or report.damage else []
+    told += [f"go to {number}"] if number else []
+    foot = "\n".join([*told, HELP])
+    console.clear()
+    if cursor.step is None:
+        console.print("at the start, before any decision", foot, sep="\n", markup=False)
+    else:
+        console.print(Frame(cursor.step, ledger=True, foot=foot))

@@ -1,0 +1,274 @@
+"""The command: exit codes, one JSON document, the board in a pipe and in a terminal, keys."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import typer
+from rich.console import Console
+from typer.testing import CliRunner
+
+from cartridges.tetris import make as make_tetris
+from dispatch.log import LogWriter
+from dispatch.records import (
+    CartridgeRecord,
+    DecisionRecord,
+    Ending,
+    Header,
+    InstructionRecord,
+    LedgerStep,
+    LegalRow,
+    Outcome,
+    TokenRow,
+)
+from dispatch.replay import Step, replay
+from kernel.cli.frame import Frame, shown
+from kernel.cli.replay import make_cartridge, replay_command
+
+app = typer.Typer()
+app.command("replay")(replay_command)
+PROGRAM = "import typer; from kernel.cli.replay import replay_command; typer.run(replay_command)"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Eight decisions of Tetris, one of them with everything that a model leaves."""
+    cartridge = make_tetris("moves")
+    engine = cartridge.engine()
+    engine.reset(5)
+    start = CartridgeRecord(name="tetris", version=cartridge.version, state=engine.state_hash())
+    path = tmp_path / "game.jsonl"
+    rows = [
+        LegalRow(text=text, logprob=p, null=-2.0, probability=q)
+        for text, p, q in [("left", -1.5, 0.7), ("drop", -3, 0.3)]
+    ]
+    step = LedgerStep(
+        at=0,
+        legal=2,
+        mass=0.25,
+        rows=(
+            TokenRow.of(11, b"left", -1.5, legal=True),
+            TokenRow.of(12, b"\x1b[2J", -0.5, legal=False),
+            TokenRow.of(13, b"\xf0\x9f", -4, legal=False),
+        ),
+    )
+    with LogWriter(path, Header(cartridges=(start,), seed=5)) as log:
+        for n in range(1, 9):
+            key = engine.legal()[n % 2]
+            log.decision(
+                DecisionRecord(
+                    n=n,
+                    cartridge="tetris",
+                    instruction=InstructionRecord.of(key),
+                    text="left",
+                    ids=(11, 99),
+                    result=engine.apply(key),
+                    state=engine.state_hash(),
+                    legal=tuple(rows),
+                    rule="calibrated",
+                    margin=0.4,
+                    ledger=(step,),
+                )
+            )
+        log.outcome(Outcome(decisions=8, ending=Ending.LIMIT, detail="decisions"))
+    return path
+
+
+def run(*arguments: object) -> tuple[int, str, str]:
+    """Run the command in this process; return exit code, stdout, stderr."""
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_a_whole_log_exits_with_0_and_one_sentence(log: Path) -> None:
+    """Headless prints the verdict and nothing else."""
+    assert run(log, "--headless") == (0, "verified: 8 whole decisions verify to the end: limit (decisions)\n", "")
+
+
+def test_without_a_terminal_the_last_board_is_printed_once(log: Path) -> None:
+    """One board, the decision, the verdict; no control sequences."""
+    code, out, _ = run(log)
+    assert code == 0
+    assert out.count("8. tetris.move") == 1
+    assert out.count("verified: 8") == 1
+    assert "\x1b" not in out
+
+
+def test_damage_exits_with_1_and_names_the_step(log: Path) -> None:
+    """A changed line, a cut one and a missing outcome."""
+    lines = log.read_bytes().splitlines(keepends=True)
+    for content, told in [
+        (b"".join([*lines[:4], lines[4].replace(b"left", b"lift"), *lines[5:]]), "line 5 (decision 4): changed"),
+        (b"".join(lines[:5]) + lines[5][:20], "damaged: 4 whole decisions verify, then line 6 (decision 5): cut"),
+        (b"".join(lines[:-1]), "unfinished: 8 whole decisions verify"),
+    ]:
+        log.write_bytes(content)
+        code, out, err = run(log, "--headless")
+        assert (code, err) == (1, "")
+        assert told in out
+
+
+def test_json_is_one_document_with_the_verdict(log: Path) -> None:
+    """For one file an object, for several a list in the order given."""
+    code, out, _ = run(log, "--json")
+    one = json.loads(out)
+    assert (code, one["verdict"], one["decisions"], one["outcome"]["ending"]) == (0, "verified", 8, "limit")
+    log.with_name("cut.jsonl").write_bytes(log.read_bytes()[:-9])
+    code, out, _ = run(log, log.with_name("cut.jsonl"), "--json")
+    assert code == 1
+    assert [document["verdict"] for document in json.loads(out)] == ["verified", "damaged"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--speed", "0"], "--speed 0 is not above 0"),
+        (["--speed", "fast"], "fast"),
+        (["--from", "0"], "equal to 1"),
+        (["--from", "5", "--to", "4"], "--to 4 is before --from 5"),
+        (["--step"], "--step needs one file and a terminal"),
+        (["--lines"], "No such option"),
+    ],
+)
+def test_misuse_exits_with_2(log: Path, arguments: list[str], told: str) -> None:
+    """And says what is wrong on stderr."""
+    code, out, err = run(log, *arguments)
+    assert (code, out) == (2, "")
+    assert told in " ".join(err.replace("│", " ").split())
+
+
+def test_a_missing_file_and_a_directory_exit_with_2(tmp_path: Path) -> None:
+    """Both are named; so is the lack of any file."""
+    assert run(tmp_path / "no.jsonl")[0] == 2
+    assert run(tmp_path)[0] == 2
+    assert run()[0] == 2
+
+
+def test_a_file_that_is_no_log_exits_with_1(tmp_path: Path) -> None:
+    """One line, no traceback."""
+    (tmp_path / "notes.txt").write_text("hello\n")
+    code, out, err = run(tmp_path / "notes.txt")
+    assert (code, out) == (1, "")
+    assert err == f"error: log: '{tmp_path}/notes.txt': line 1 is no header of a session log\n"
+
+
+@pytest.mark.parametrize("name", ["tetriss", "../evil", "os", "tetris.engine", ""])
+def test_a_log_that_names_an_unknown_cartridge_exits_with_1(tmp_path: Path, name: str) -> None:
+    """The name comes from a file, so nothing but a cartridge is ever imported for it."""
+    with LogWriter(tmp_path / "log", Header(cartridges=(CartridgeRecord(name=name, version="1"),), seed=0)):
+        pass
+    code, out, err = run(tmp_path / "log")
+    assert (code, out) == (1, "")
+    assert f"no cartridge {name!r}" in err
+
+
+def test_replay_stops_at_to(log: Path) -> None:
+    """The verdict says that it was asked to."""
+    assert run(log, "--headless", "--to", 3) == (0, "stopped as asked: 3 whole decisions verify\n", "")
+
+
+@pytest.mark.parametrize("width", [12, 40, 79, 80, 200])
+def test_a_frame_fits_its_width_and_shows_what_the_mask_removed(log: Path, width: int) -> None:
+    """No line is wider than the terminal, no byte of the log steers it, and the ledger is there."""
+    steps: list[Step] = []
+    replay(log, make_cartridge, steps.append)
+    console = Console(width=width, color_system=None, force_terminal=False)
+    with console.capture() as capture:
+        console.print(Frame(steps[0], ledger=True))
+    text = capture.get()
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) <= width
+    if width >= 79:
+        for part in ("70.0 %", "-1.50", "-2.00", "removed", r"\x1b[2J", "<f0 9f>", "2 legal, mass 0.2500", "[99]"):
+            assert part in text
+
+
+def test_text_from_a_log_cannot_steer_a_terminal() -> None:
+    """Escapes, bidirectional overrides and line breaks are shown, letters of any language stay."""
+    assert shown("küche 門 \x1b]0;x\x07 \u202e \n") == r"küche 門 \x1b]0;x\x07 \u202e \n"
+
+
+class Terminal:
+    """The program in a pseudo-terminal of 100 x 40."""
+
+    def __init__(self, *arguments: object) -> None:
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.environ.update(COLUMNS="100", LINES="40", TERM="xterm-256color")
+            os.execv(sys.executable, [sys.executable, "-c", PROGRAM, *map(str, arguments)])
+        self.text = ""
+
+    def until(self, what: Callable[[str], bool], seconds: float = 20) -> None:
+        """Read until `what` holds for the text so far."""
+        end = time.monotonic() + seconds
+        while not what(self.text):
+            assert time.monotonic() < end, self.text[-2000:]
+            if select.select([self.fd], [], [], 0.1)[0]:
+                try:
+                    self.text += os.read(self.fd, 1 << 16).decode("utf-8", "replace")
+                except OSError:
+                    assert what(self.text), self.text[-2000:]
+
+    def press(self, keys: str) -> None:
+        """Type, with what was shown before forgotten."""
+        self.text = ""
+        os.write(self.fd, keys.encode())
+
+    def wait(self) -> int:
+        """Return the exit code."""
+        code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        os.close(self.fd)
+        return code
+
+
+def test_the_keyboard_steps_forward_back_and_jumps(log: Path) -> None:
+    """Space, left, end, home, a number, and q; the board of each decision is drawn."""
+    terminal = Terminal(log, "--step", "--from", 2)
+    terminal.until(lambda text: "2. " in text and "quit" in text)
+    for keys, head in [
+        (" ", "3. "),
+        ("\x1b[D", "2. "),
+        ("\x1b[F", "8. "),
+        ("\x1b[H", "1. "),
+        ("6\r", "6. "),
+        (" \x1b[D\x1b[D", "5. "),
+    ]:
+        terminal.press(keys)
+        terminal.until(lambda text, head=head: head in text and "quit" in text)  # type: ignore[misc]
+    terminal.press("q")
+    terminal.until(lambda text: "verif" in text)
+    assert terminal.wait() == 0
+
+
+def test_in_a_terminal_the_board_goes_along_and_ctrl_c_ends_it(log: Path) -> None:
+    """Slow enough to break into: exit 130, and the verdict says how far it came."""
+    terminal = Terminal(log, "--speed", 0.1)
+    terminal.until(lambda text: "2. " in text)
+    os.kill(terminal.pid, signal.SIGINT)
+    terminal.until(lambda text: "stopped as asked" in text)
+    assert terminal.wait() == 130
+
+
+def test_in_a_terminal_a_game_is_shown_to_its_end(log: Path) -> None:
+    """Colours, and the verdict below the board."""
+    terminal = Terminal(log, "--speed", 50)
+    terminal.until(lambda text: "verified: 8 whole decisions" in text)
+    assert "\x1b[" in terminal.text
+    assert terminal.wait() == 0
+
+
+def test_the_command_runs_as_a_program(log: Path) -> None:
+    """Into a pipe that closes early, too."""
+    done = subprocess.run([sys.executable, "-c", PROGRAM, str(log)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "verified: 8" in done.stdout
