@@ -1,0 +1,265 @@
+"""Many texts to token ids, the same ids that each text has alone. Knows no trie, no opcode, no game.
+
+Texts are cut where that is safe (`kernel.cuts`), each different part is tokenized once, and the ids of the parts are
+put together again. Different parts go to the tokenizer together, with a separator between them where the cut rules
+need one, because a call costs more than a part. Whatever is not provably the same is tokenized alone, and a sample of
+the result is compared with single calls before it is handed out.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel.cuts import safe_cuts
+from kernel.vocab import Vocabulary
+
+Ids = NDArray[np.int32]
+Progress = Callable[[int, int], None]
+"""(texts done, texts in all); called between blocks, at most ten times a second, never in the first second."""
+
+BLOCK = 1 << 15
+"""Texts cut at once: a few megabytes of scratch memory."""
+CALL = 1 << 12
+"""Bytes of joined parts given to the tokenizer in one call; it is slower on much longer texts."""
+SHORT = 7
+"""Parts of up to this many bytes fit into one 64-bit key together with their length."""
+KEPT = 1 << 17
+"""Different parts remembered; beyond it the memory starts anew, so that a million different words do not pile up."""
+CHECKED = 256
+"""How many texts, spread over the whole, are tokenized alone as well and compared."""
+
+
+def tokenize_bulk(
+    vocabulary: Vocabulary, texts: Sequence[str], *, scheme: str = "", progress: Progress | None = None
+) -> tuple[Ids, NDArray[np.int64]]:
+    """Tokenize the texts of opcodes, each as `vocabulary.literal` does.
+
+    Args:
+        scheme: see `kernel.cuts.safe_cuts`; "" tokenizes each text alone.
+    Returns:
+        ids, int32, and offsets, int64, shape (len(texts) + 1,): text i is ids[offsets[i]:offsets[i + 1]].
+    Raises:
+        BuildError: as `vocabulary.literal`, for a text that cannot be an opcode.
+    """
+    safe = safe_cuts(vocabulary, scheme)
+    if safe.any():
+        parts = PartTokenizer(vocabulary, safe)
+        ids, offsets = _blocks(texts, parts.block, progress)
+        if _agrees(vocabulary, texts, ids, offsets):
+            return ids, offsets
+    return _blocks(texts, lambda some: _one_by_one(vocabulary, some), progress)
+
+
+def _blocks(
+    texts: Sequence[str], block: Callable[[Sequence[str]], tuple[Ids, Ids]], progress: Progress | None
+) -> tuple[Ids, NDArray[np.int64]]:
+    """Put the blocks' ids and counts together."""
+    ids = array("i")  # grows in place, so that the ids are never there twice
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    last = time.monotonic() + 0.9
+    for start in range(0, len(texts), BLOCK):
+        some = texts[start : start + BLOCK]
+        new, counts = block(some)
+        ids.frombytes(new.view(np.uint8).data)
+        offsets[start + 1 : start + len(some) + 1] = counts
+        now = time.monotonic()
+        if progress is not None and now - last >= 0.1:
+            progress(start + len(some), len(texts))
+            last = now
+    np.cumsum(offsets, out=offsets)
+    return np.frombuffer(ids, np.int32) if ids else np.empty(0, np.int32), offsets
+
+
+def _one_by_one(vocabulary: Vocabulary, texts: Sequence[str]) -> tuple[Ids, Ids]:
+    """Return the ids of some texts, flat, and how many each has; one call a text, the calls spread over threads."""
+    share = -(-len(texts) // _workers())
+    slices = [texts[at : at + share] for at in range(0, len(texts), share)]
+    with ThreadPoolExecutor(len(slices)) as pool:
+        answers = pool.map(lambda some: [vocabulary.literal(text) for text in some], slices)
+        sequences = [ids for answer in answers for ids in answer]
+    counts = np.fromiter(map(len, sequences), np.int32, len(sequences))
+    return np.fromiter((i for ids in sequences for i in ids), np.int32, int(counts.sum())), counts
+
+
+def _agrees(vocabulary: Vocabulary, texts: Sequence[str], ids: Ids, offsets: NDArray[np.int64]) -> bool:
+    """Whether a sample of the texts, first and last included, has the ids that each has alone."""
+    sample = np.unique(np.linspace(0, len(texts) - 1, min(CHECKED, len(texts))).astype(np.intp)).tolist()
+    return all(ids[offsets[i] : offsets[i + 1]].tolist() == vocabulary.literal(texts[i]) for i in sample)
+
+
+def _workers() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass
+class _Known:
+    """Parts met so far, numbered in order: their ids, flat, and where those of each end."""
+
+    short: dict[int, int] = field(default_factory=dict)
+    long: dict[bytes, int] = field(default_factory=dict)
+    ids: array[int] = field(default_factory=lambda: array("i"))
+    ends: array[int] = field(default_factory=lambda: array("q", [0]))
+
+
+class PartTokenizer:
+    """Cuts texts at safe places and tokenizes each different part once.
+
+    Args:
+        safe: bool, shape (256, 256), of `safe_cuts`; texts are cut between bytes a and b where safe[a, b].
+    """
+
+    def __init__(self, vocabulary: Vocabulary, safe: NDArray[np.bool_]) -> None:
+        self._vocabulary = vocabulary
+        self._safe = safe.reshape(-1)
+        self._piece_length = np.fromiter(map(len, vocabulary.pieces), np.int64, len(vocabulary))
+        self._glue = _glue(safe)
+        self._known = _Known()
+
+    def block(self, texts: Sequence[str]) -> tuple[Ids, Ids]:
+        """Return the ids of some texts, flat, and how many each has."""
+        if len(self._known.ends) > KEPT:
+            self._known = _Known()
+        encoded = [text.encode() for text in texts]
+        sizes = np.fromiter(map(len, encoded), np.intp, len(encoded))
+        if not sizes.all():
+            self._vocabulary.literal("")  # refuses it
+        data = b"".join(encoded)
+        flat = np.frombuffer(data, np.uint8)
+        cut = np.zeros(len(flat) + 1, np.bool_)
+        pair = flat[:-1].astype(np.intp)
+        pair <<= 8
+        pair |= flat[1:]
+        np.take(self._safe, pair, out=cut[1:-1])
+        cut[np.cumsum(sizes) - sizes] = True
+        starts = np.flatnonzero(cut[:-1])
+        numbers = self._number(data, starts, np.diff(starts, append=len(flat)))
+
+        ends = np.frombuffer(self._known.ends, np.int64)
+        length = np.diff(ends)  # how many ids each known part has; 0 marks one that needs its whole text
+        counts = length[numbers]
+        upto = np.cumsum(counts)
+        at = np.arange(upto[-1])
+        at += np.repeat(ends[:-1][numbers] - (upto - counts), counts)
+        ids = np.frombuffer(self._known.ids, np.int32)[at] if len(at) else np.empty(0, np.int32)
+        first = np.searchsorted(starts, np.cumsum(sizes) - sizes)
+        text_counts = np.diff(upto[first] - counts[first], append=upto[-1])
+        if counts.all():
+            return ids, text_counts.astype(np.int32)
+        whole = np.unique(np.searchsorted(first, np.flatnonzero(counts == 0), side="right") - 1)
+        return self._mend(texts, whole.tolist(), ids, text_counts)
+
+    def _mend(self, texts: Sequence[str], whole: list[int], ids: Ids, counts: NDArray[np.intp]) -> tuple[Ids, Ids]:
+        """Replace the ids of these texts by those that each has alone."""
+        sequences = np.split(ids, np.cumsum(counts)[:-1])
+        for i in whole:
+            sequences[i] = np.array(self._vocabulary.literal(texts[i]), np.int32)
+        return np.concatenate(sequences), np.fromiter(map(len, sequences), np.int32, len(sequences))
+
+    def _number(self, data: bytes, starts: NDArray[np.intp], sizes: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the number of each part data[start:start + size], after tokenizing those that are new."""
+        known = self._known
+        numbers = np.empty(len(starts), np.intp)
+        new: list[bytes] = []
+        count = len(known.ends) - 1
+        is_short = sizes <= SHORT
+        size = sizes[is_short].astype(np.uint64)
+        # eight bytes from each start, then only those of the part, then its length on top: equal keys, equal parts
+        keys = np.ndarray(len(data), "<u8", data + bytes(8), 0, (1,))[starts[is_short]]
+        keys &= (np.uint64(1) << (size << np.uint64(3))) - np.uint64(1)
+        keys |= size << np.uint64(8 * SHORT)
+        different, back = np.unique(keys, return_inverse=True)
+        found = np.empty(len(different), np.intp)
+        for i, key in enumerate(different.tolist()):
+            number = known.short.get(key)
+            if number is None:
+                number = known.short[key] = count + len(new)
+                new.append(key.to_bytes(8, "little")[: key >> (8 * SHORT)])
+            found[i] = number
+        numbers[is_short] = found[back]
+        long_numbers = []
+        is_long = ~is_short
+        for start, end in zip(starts[is_long].tolist(), (starts + sizes)[is_long].tolist(), strict=True):
+            part = data[start:end]
+            number = known.long.get(part)
+            if number is None:
+                number = known.long[part] = count + len(new)
+                new.append(part)
+            long_numbers.append(number)
+        numbers[is_long] = long_numbers
+        self._learn(new)
+        return numbers
+
+    def _learn(self, new: list[bytes]) -> None:
+        """Tokenize parts, joined in calls of about CALL bytes, and keep their ids in order."""
+        calls = list(self._calls(new))
+        if len(calls) > 1 < _workers():
+            with ThreadPoolExecutor(_workers()) as pool:  # the tokenizer runs without the interpreter's lock
+                answers = list(pool.map(self._call, calls))
+        else:
+            answers = [self._call(call) for call in calls]
+        for ids, ends in answers:
+            base = len(self._known.ids)
+            self._known.ids.extend(ids)
+            self._known.ends.extend(base + end for end in ends)
+
+    def _calls(self, parts: list[bytes]) -> Iterator[list[tuple[bytes, bytes]]]:
+        """Yield what goes into one call: (separator, part) in a row."""
+        call: list[tuple[bytes, bytes]] = []
+        size = 0
+        for part in parts:
+            glue = self._glue[call[-1][1][-1]][part[0]] if call else b""
+            if glue is None or size > CALL:
+                yield call
+                call, size, glue = [], 0, b""
+            call.append((glue, part))
+            size += len(glue) + len(part)
+        if call:
+            yield call
+
+    def _call(self, call: list[tuple[bytes, bytes]]) -> tuple[list[int], list[int]]:
+        """Return the ids of the parts of one call, and where those of each part end."""
+        vocabulary = self._vocabulary
+        whole = b"".join(text for pair in call for text in pair)
+        ids = vocabulary._tokenize(whole, False, False)
+        out: list[int] = []
+        ends: list[int] = []
+        if vocabulary._exact(ids, whole):
+            stop_byte = np.cumsum(self._piece_length[ids])  # where each id ends
+            glue = np.fromiter((len(g) for g, _ in call), np.int64, len(call))
+            size = np.fromiter((len(p) for _, p in call), np.int64, len(call))
+            end = np.cumsum(glue + size)
+            last = np.searchsorted(stop_byte, end)
+            first = np.searchsorted(stop_byte, end - size, side="right")
+            begins = np.where(first > 0, stop_byte[first - 1], 0)
+            if (stop_byte[last] == end).all() and (begins == end - size).all():
+                for a, b in zip(first.tolist(), last.tolist(), strict=True):
+                    out += ids[a : b + 1]
+                    ends.append(len(out))
+                return out, ends
+        for _, part in call:
+            ids = vocabulary._tokenize(part, False, False)
+            if vocabulary._exact(ids, part):
+                out += ids
+            ends.append(len(out))
+        return out, ends
+
+
+def _glue(safe: NDArray[np.bool_]) -> list[list[bytes | None]]:
+    """Return for each last byte and next first byte what to put between two parts, or None if nothing will do."""
+    table: list[list[bytes | None]] = [[None] * 256 for _ in range(256)]
+    for a, b in np.argwhere(safe).tolist():
+        table[a][b] = b""
+    left = ~safe
+    for separator in range(128):
+        for a, b in np.argwhere(left & np.outer(safe[:, separator], safe[separator])).tolist():
+            table[a][b] = bytes([separator])
+            left[a, b] = False
+    return table
