@@ -37,6 +37,8 @@ BY_HAND = {
     # 16 empty rows 32; the roof's row: at the left wall and before the roof 2; three rows 2 each
     # nine columns once; the last at floor, below and above the roof
     "covered well": ([".........#", *["#########."] * 3], 40, 12, 3, 6),
+    # one cell in row 18 over nothing: 19 empty rows 38 and 2; its column changes at floor, below and above it
+    "high roof": (["#.........", *[".........."] * 18], 40, 12, 18, 0),
     # 18 empty rows 36; each of the two rows changes at both walls and four times inside: 6
     # every column changes once: full ones at their top, empty ones at the floor
     # wells of depth 2 at both walls, 1 + 2 each; in the middle only the lower cell stands between two full ones: 1
@@ -144,6 +146,16 @@ def test_placement_that_ends_the_game_comes_last() -> None:
     fatal = [p.fatal for _, p in ranked]
     assert any(fatal)
     assert fatal == sorted(fatal)
+
+
+def test_tie_goes_to_the_shorter_way() -> None:
+    """O on an empty board is as good at either wall; one key to the right, the right one is nearer."""
+    engine, planner = TetrisEngine.drawn([], "O"), TetrisPlanner()
+    scores = {p.column: score for score, p in planner.placements(engine)}
+    assert scores[0] == scores[8] == max(scores.values())
+    assert planner.rank(engine)[0].instruction == KEYS["left"]
+    engine.apply(KEYS["right"])
+    assert planner.rank(engine)[0].plan == (*[KEYS["right"]] * 3, KEYS["drop"])
 
 
 def test_nothing_is_ranked_after_the_end() -> None:
