@@ -1,0 +1,106 @@
+"""Breadth-first search over copies of an engine, for planners that count steps. Owns no rule of any game."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from kernel.contract import Engine
+from kernel.opcode import Instruction
+
+E = TypeVar("E", bound=Engine)
+
+SLACK = 2
+"""How many levels beyond the nearest goal are searched: enough to take any one step back again."""
+
+MAX_PLACES = 50_000
+"""After so many places without a goal the search gives up, so that an endless engine cannot hang it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What follows one legal instruction: the shortest way to a goal that begins with it, or why there is none.
+
+    `plan` begins with the instruction itself and is empty when no goal is near or the session ends before one;
+    `ended` is the engine's reason in the latter case.
+    """
+
+    plan: tuple[Instruction, ...]
+    ended: str | None = None
+
+
+def routes(engine: E, place: Callable[[E], Hashable], reached: Callable[[E], bool]) -> dict[Instruction, Route]:
+    """Return a route for each legal instruction, in the order of `engine.legal()`.
+
+    Args:
+        engine: the state to start from; only copies of it are changed.
+        place: what makes two states the same for the search (leave out what only counts, such as a battery).
+        reached: whether a state is a goal; never asked of the start, nor of a step that leads back there.
+
+    Ways are shortest in instructions; ties go to the instruction that is legal first. A way that is more than SLACK
+    steps longer than the shortest of all is not found, nor is any when MAX_PLACES places hold no goal.
+    """
+    start = place(engine)
+    children: dict[Hashable, dict[Instruction, Hashable]] = {}
+    parents: dict[Hashable, list[Hashable]] = defaultdict(list)
+    ends: dict[Hashable, str | None] = {}
+    goals: list[Hashable] = []
+    nearest: int | None = None
+    waiting: deque[tuple[int, Hashable, E]] = deque([(0, start, engine)])
+    while waiting and len(children) < MAX_PLACES:
+        depth, here, state = waiting.popleft()
+        if nearest is not None and depth >= nearest + SLACK:
+            break
+        children[here] = {}
+        for instruction in state.legal():
+            after = state.copy()
+            after.apply(instruction)
+            there = place(after)
+            children[here][instruction] = there
+            known = there in parents or there == start
+            parents[there].append(here)
+            if known:
+                continue
+            if reached(after):
+                goals.append(there)
+                nearest = depth + 1 if nearest is None else nearest
+            elif after.ended() is None:
+                waiting.append((depth + 1, there, after))
+            else:
+                ends[there] = after.ended()
+    steps = _steps_to_goal(goals, parents)
+    return {
+        instruction: Route(_plan(instruction, there, children, steps), ends.get(there))
+        for instruction, there in children[start].items()
+    }
+
+
+def _steps_to_goal(goals: list[Hashable], parents: dict[Hashable, list[Hashable]]) -> dict[Hashable, int]:
+    """Return how many instructions each place is away from its nearest goal."""
+    steps = dict.fromkeys(goals, 0)
+    waiting = deque(goals)
+    while waiting:
+        here = waiting.popleft()
+        for before in parents[here]:
+            if before not in steps:
+                steps[before] = steps[here] + 1
+                waiting.append(before)
+    return steps
+
+
+def _plan(
+    first: Instruction,
+    there: Hashable,
+    children: dict[Hashable, dict[Instruction, Hashable]],
+    steps: dict[Hashable, int],
+) -> tuple[Instruction, ...]:
+    """Return the way that begins with `first` and then always comes nearer; empty when no goal was found."""
+    if there not in steps:
+        return ()
+    plan = [first]
+    while steps[there]:
+        instruction, there = min(children[there].items(), key=lambda way: steps.get(way[1], len(steps)))
+        plan.append(instruction)
+    return tuple(plan)
