@@ -1,0 +1,24 @@
+"""A robot on a simulated floor: drive, turn, speak, stop, within bounds that no command can leave."""
+
+from __future__ import annotations
+
+from cartridges.robot.cases import cases
+from cartridges.robot.engine import RobotEngine
+from cartridges.robot.opcodes import NAME, OPCODES
+from cartridges.robot.planner import RobotPlanner
+from cartridges.robot.view import RobotView
+from kernel.contract import Cartridge
+
+
+def make() -> Cartridge:
+    """Return the cartridge; its planner looks for the next mark."""
+    return Cartridge(
+        name=NAME,
+        version="1",
+        summary="A robot that drives, turns, speaks and stops on a simulated floor and cannot be told to collide.",
+        opcodes=OPCODES,
+        engine=RobotEngine,
+        view=RobotView(),
+        planner=RobotPlanner(),
+        cases=cases,
+    )

@@ -1,0 +1,178 @@
+"""A simulated robot on a simulated floor: what it may do and what comes of it. Knows no plan, no prompt, no screen."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from typing import Self
+
+from cartridges.robot.opcodes import COMMANDS, Drive, Speak, Turn
+from kernel.errors import IllegalInstructionError
+from kernel.opcode import Instruction
+
+WIDTH, HEIGHT = 8, 6
+CELL_CM = 50
+BOXES = 5
+MARKS = "ABC"
+BATTERY = 100
+HEADINGS = ("north", "east", "south", "west")
+
+ARRIVED = "all marks reached"
+EMPTY = "the battery is empty"
+
+Cell = tuple[int, int]
+"""Column from the left, row from the top."""
+
+_AHEAD: tuple[Cell, ...] = ((0, -1), (1, 0), (0, 1), (-1, 0))
+_QUARTERS = {"left": -1, "right": 1, "around": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Everything that changes or was drawn by lot. `reached` counts the marks reached so far."""
+
+    boxes: frozenset[Cell] = frozenset()
+    marks: tuple[Cell, ...] = ()
+    person: Cell = (0, 0)
+    robot: Cell = (0, 1)
+    heading: int = 1
+    reached: int = 0
+    battery: int = BATTERY
+    motors: bool = False
+
+
+class RobotEngine:
+    """The rules of the floor.
+
+    - The floor is 4 by 3 metres in cells of half a metre; boxes stand on it, and a person.
+    - A drive is legal only when every cell on its way is free: a collision cannot be said, let alone happen.
+    - The robot has to stand on the marks A, B, C in this order.
+    - Half a metre costs one unit of battery, a quarter turn one; words and stopping cost nothing.
+    - A person right in front of the robot steps aside at `excuse-me`, to the first free cell of left, right, ahead as
+      the robot sees them. Boxes never stand at a wall nor next to each other, so there always is one.
+    - It ends when all marks are reached or the battery is empty.
+    """
+
+    __slots__ = ("done", "state")
+
+    def __init__(self, seed: int = 0) -> None:
+        self.reset(seed)
+
+    def reset(self, seed: int) -> None:
+        """Set up the floor that follows from the seed."""
+        rng = random.Random(seed)
+        inner = [(x, y) for y in range(1, HEIGHT - 1) for x in range(1, WIDTH - 1)]
+        rng.shuffle(inner)
+        boxes: list[Cell] = []
+        for x, y in inner:
+            if len(boxes) < BOXES and all(max(abs(x - a), abs(y - b)) > 1 for a, b in boxes):
+                boxes.append((x, y))
+        free = [(x, y) for y in range(HEIGHT) for x in range(WIDTH) if (x, y) not in boxes]
+        person, robot, *marks = rng.sample(free, 2 + len(MARKS))
+        self.state = State(frozenset(boxes), tuple(marks), person, robot, rng.randrange(4))
+        self.done = 0
+
+    def legal(self) -> Sequence[Instruction]:
+        """Return what can be done without touching anything, in declaration order; nothing after the end."""
+        if self.ended() is not None:
+            return ()
+        return tuple(command for command in COMMANDS if self._may(command))
+
+    def apply(self, instruction: Instruction) -> str:
+        """Carry it out and say what happened."""
+        if (why := self.ended()) is not None:
+            raise IllegalInstructionError(f"robot: {instruction!r} comes too late: {why}")
+        if instruction not in COMMANDS or not self._may(instruction):
+            raise IllegalInstructionError(f"robot: {instruction!r} is not legal here; see legal()")
+        self.done += 1
+        match instruction.method:
+            case Drive.method:
+                return self._drive(Drive.from_arguments(instruction.arguments))
+            case Turn.method:
+                return self._turn(Turn.from_arguments(instruction.arguments))
+            case Speak.method:
+                return self._speak(Speak.from_arguments(instruction.arguments))
+            case _:
+                self.state = replace(self.state, motors=False)
+                return "standing still"
+
+    def copy(self) -> Self:
+        """Return an independent engine in the same state."""
+        twin = object.__new__(type(self))
+        twin.state, twin.done = self.state, self.done
+        return twin
+
+    def state_hash(self) -> str:
+        """Return a hash of floor, body and battery; how many instructions it took is not part of it."""
+        boxes, *rest = astuple(self.state)
+        return "b2:" + hashlib.blake2b(repr((sorted(boxes), rest)).encode(), digest_size=8).hexdigest()
+
+    def ended(self) -> str | None:
+        """Return ARRIVED, EMPTY or None."""
+        if self.state.reached == len(self.state.marks):
+            return ARRIVED
+        return EMPTY if self.state.battery == 0 else None
+
+    def summary(self) -> Mapping[str, int | float | str]:
+        """Return instructions carried out, marks reached and battery left."""
+        return {"instructions": self.done, "marks": self.state.reached, "battery": self.state.battery}
+
+    def ahead(self, cells: int = 1, quarters: int = 0) -> Cell:
+        """Return the cell that lies so many cells ahead (behind if negative), seen after so many quarter turns."""
+        (x, y), (dx, dy) = self.state.robot, _AHEAD[(self.state.heading + quarters) % 4]
+        return x + cells * dx, y + cells * dy
+
+    def free(self, cell: Cell) -> bool:
+        """Return whether the robot or the person could stand there."""
+        inside = 0 <= cell[0] < WIDTH and 0 <= cell[1] < HEIGHT
+        return inside and cell not in self.state.boxes and cell not in (self.state.person, self.state.robot)
+
+    def _may(self, instruction: Instruction) -> bool:
+        if instruction.method == Drive.method:
+            told = instruction.args
+            sign, cells = (1 if told["way"] == "forward" else -1), told["cm"] // CELL_CM
+            return cells <= self.state.battery and all(self.free(self.ahead(sign * n)) for n in range(1, cells + 1))
+        if instruction.method == Turn.method:
+            return abs(_QUARTERS[instruction.args["way"]]) <= self.state.battery
+        return True
+
+    def _drive(self, told: Drive) -> str:
+        cells = told.cm // CELL_CM
+        state = replace(
+            self.state,
+            robot=self.ahead(cells if told.way == "forward" else -cells),
+            battery=self.state.battery - cells,
+            motors=True,
+        )
+        said = f"drove {told.way} {told.cm} cm"
+        if state.robot == state.marks[state.reached]:
+            said += f", reached mark {MARKS[state.reached]}"
+            state = replace(state, reached=state.reached + 1)
+        self.state = state
+        return said
+
+    def _turn(self, told: Turn) -> str:
+        quarters = _QUARTERS[told.way]
+        self.state = replace(
+            self.state,
+            heading=(self.state.heading + quarters) % 4,
+            battery=self.state.battery - abs(quarters),
+            motors=True,
+        )
+        return f"facing {HEADINGS[self.state.heading]}"
+
+    def _speak(self, told: Speak) -> str:
+        said = f"said {told.phrase}"
+        if self.ahead() != self.state.person:
+            return f"{said}, nobody is in front"
+        if told.phrase != "excuse-me":
+            return f"{said}, the person nods"
+        x, y = self.state.person
+        for quarters in (-1, 1, 0):
+            dx, dy = _AHEAD[(self.state.heading + quarters) % 4]
+            if self.free((x + dx, y + dy)):
+                self.state = replace(self.state, person=(x + dx, y + dy))
+                return f"{said}, the person steps aside"
+        return f"{said}, the person cannot step aside"
