@@ -1,0 +1,36 @@
+"""What the scavenger can do, as opcodes with finite arguments. Knows no map and no prompt."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from cartridges.casefile import commands
+from kernel.opcode import Opcode
+
+NAME = "scavenger"
+
+Item = Literal["key", "coin", "gem"]
+
+
+class Go(Opcode):
+    """Walk one cell; north is up on the map."""
+
+    direction: Literal["north", "east", "south", "west"]
+
+
+class Take(Opcode):
+    """Pick up the object that lies here; hands hold one."""
+
+    item: Item
+
+
+class Deliver(Opcode):
+    """Put the object that you carry down at home."""
+
+    item: Item
+
+
+OPCODES: tuple[type[Opcode], ...] = (Go, Take, Deliver)
+
+COMMANDS = commands(NAME, OPCODES)
+"""Every instruction, in declaration order: 10 of them."""
