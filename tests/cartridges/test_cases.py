@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from cartridges.casefile import Row, case, read, words
+from cartridges.casefile import Row, case, commands, read, words
 from cartridges.choose.cases import FILE as CHOOSE_FILE
 from cartridges.choose.cases import Completion
 from cartridges.choose.cases import cases as choose_cases
@@ -15,7 +17,9 @@ from cartridges.home.cases import FILE as HOME_FILE
 from cartridges.home.cases import RequestRow
 from cartridges.home.cases import cases as home_cases
 from cartridges.home.opcodes import COMMANDS
-from kernel.contract import Prompt
+from cartridges.tetris.cases import cases as tetris_cases
+from cartridges.tetris.opcodes import OpcodeSet
+from kernel.contract import Case, Prompt
 from kernel.errors import CartridgeError
 
 
@@ -135,3 +139,55 @@ def test_choose_null_prompts_hold_no_content() -> None:
 def test_choose_has_options_that_begin_with_the_answer() -> None:
     """The trap that whole-option scoring must have a rule for: at least ten cases, such as water and watermelon."""
     assert sum(any(o.startswith(r.answer) and o != r.answer for o in r.options) for r in choose_rows()) >= 10
+
+
+@pytest.mark.parametrize("name", ["robot", "scavenger"])
+def test_small_sets_cover_every_command_in_both_halves(name: str) -> None:
+    """At least 20 cases, every command as often in dev as in test, distinct requests, all commands offered."""
+    made = importlib.import_module(f"cartridges.{name}").make()
+    options = tuple(f" {words(i)}" for i in commands(made.name, made.opcodes))
+    found = made.cases()
+    assert len(found) >= 20
+    halves = Counter((c.answer, c.split) for c in found)
+    assert {answer for answer, _ in halves} == set(options)
+    assert all(halves[o, "dev"] == halves[o, "test"] >= 1 for o in options)
+    assert all(c.options == options for c in found)
+    assert len({plain(c.prompt.parts[1].text) for c in found}) == len(found)
+
+
+@functools.cache
+def tetris_set(opcodes: OpcodeSet) -> list[Case]:
+    """Make the states of one opcode set once."""
+    return tetris_cases(opcodes)
+
+
+@pytest.fixture(params=["moves", "place"])
+def tetris(request: pytest.FixtureRequest) -> list[Case]:
+    """Give the states of one opcode set."""
+    return tetris_set(request.param)
+
+
+def test_tetris_states_are_enough_and_the_best_stands_everywhere_equally(tetris: list[Case]) -> None:
+    """156 states: 26 in each half with the best option first, second, third."""
+    places = Counter((c.split, c.options.index(c.answer)) for c in tetris)
+    assert places == {(split, n): 26 for split in ("dev", "test") for n in range(3)}
+    assert len({c.id for c in tetris}) == len(tetris) == 156
+
+
+def test_tetris_prompts_are_distinct_and_mark_the_answer(tetris: list[Case]) -> None:
+    """The line of the prompt that says best is the answer's, at the answer's place; the null says it nowhere."""
+    assert len({c.prompt.parts for c in tetris}) == len(tetris)
+    for found in tetris:
+        lines = "".join(part.text for part in found.prompt.parts).splitlines()
+        shown = [line for line in lines if line.startswith("- ")]
+        assert len(shown) == len(set(found.options)) == 3
+        position = found.options.index(found.answer)
+        assert [line.startswith("- best:") for line in shown] == [n == position for n in range(3)]
+        values = "".join(c for c in shown[position].removeprefix("- best:") if c.isdigit())
+        assert values == "".join(c for c in found.answer if c.isdigit())
+        assert all("best:" not in part.text for null in found.prompt.nulls for part in null)
+
+
+def test_tetris_states_are_the_same_each_time() -> None:
+    """Two calls give equal cases."""
+    assert tetris_cases("moves") == tetris_set("moves")
