@@ -1,10 +1,12 @@
-"""Opens logs for reading, plain or packed. Knows bytes only.
+"""Opens logs for reading and packs them for writing, by gzip or zstd. Knows bytes only.
 
-A packed file that is cut or broken reads like a plain one that ends there, since a killed session leaves no end mark.
+Packing ends a block after every line, so that a killed session loses no more than it would in a plain file; that costs
+some of the gain. A packed file that is cut or broken reads like a plain one that ends there.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import zlib
 from collections.abc import Callable
@@ -69,25 +71,45 @@ class Unpacked(io.RawIOBase):
 
     def _pull(self) -> None:
         data = self._source.read(_CHUNK)
-        while True:
+        if not data:
+            self._over = True
+            return
+        try:
+            self._ready = memoryview(self._feed(data))
+        except Exception as error:  # zlib and the zstd modules each have their own class
+            self.fault = f"the packed data is broken: {error}"
+            self._over = True
+            self._ready = memoryview(self._salvage(data))
+
+    def _feed(self, data: bytes) -> bytes:
+        """Return what `data` unpacks to, going on to the next stream where one ends."""
+        out = b""
+        while data:
             if self._unpacker.eof:
-                data = self._unpacker.unused_data + data
-                if not data:
-                    self._over = True
-                    return
                 self._unpacker = self._make()
-            if not data:
-                self._over = True
-                return
-            try:
-                self._ready = memoryview(self._unpacker.decompress(data))
-            except Exception as error:  # zlib and three zstd modules each have their own class
-                self.fault = f"the packed data is broken: {error}"
-                self._over = True
-                return
-            if self._ready or not self._unpacker.eof:
-                return
-            data = b""
+            out += self._unpacker.decompress(data)
+            data = self._unpacker.unused_data if self._unpacker.eof else b""
+        return out
+
+    def _salvage(self, data: bytes) -> bytes:
+        """Return what can be had of the chunk with the break in it: unpackers drop what they had when they fail.
+
+        So everything is unpacked once more up to this chunk, and then byte by byte.
+        """
+        if not self._source.seekable():
+            return b""
+        left = self._source.tell() - len(data)
+        self._source.seek(0)
+        self._unpacker = self._make()
+        while left:
+            again = self._source.read(min(_CHUNK, left))
+            self._feed(again)
+            left -= len(again)
+        out = []
+        with contextlib.suppress(Exception):
+            for at in range(len(data)):
+                out.append(self._feed(data[at : at + 1]))
+        return b"".join(out)
 
 
 def open_log(path: Path) -> io.BufferedReader:
@@ -105,6 +127,21 @@ def open_log(path: Path) -> io.BufferedReader:
     if magic == ZSTD:
         return io.BufferedReader(Unpacked(source, zstd(path).ZstdDecompressor), _CHUNK)
     return source
+
+
+Pack = Callable[[bytes, bool], bytes]
+"""Packs the next line; True with the last one, which ends the stream."""
+
+
+def packer(path: Path) -> Pack:
+    """Return what packs the lines of a new log, as its suffix says: `.gz`, `.zst`, anything else is plain."""
+    if path.suffix == ".gz":
+        gzip = zlib.compressobj(wbits=31)
+        return lambda line, last: gzip.compress(line) + gzip.flush(zlib.Z_FINISH if last else zlib.Z_SYNC_FLUSH)
+    if path.suffix == ".zst":
+        made = zstd(path).ZstdCompressor()
+        return lambda line, last: bytes(made.compress(line, made.FLUSH_FRAME if last else made.FLUSH_BLOCK))
+    return lambda line, last: line
 
 
 def zstd(path: Path) -> Any:

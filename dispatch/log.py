@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, NamedTuple, Self
 
+from dispatch.files import packer
 from dispatch.lines import START, encode, seal
 from dispatch.records import DecisionRecord, Delta, Header, Outcome, Record
 from kernel.errors import LogError
@@ -50,7 +51,8 @@ class LogWriter:
     """Writes one session: the header at once, then decisions, then the outcome. Use it as a context manager.
 
     Args:
-        path: a new file. One that holds anything already is refused, and so is one that another writer holds.
+        path: a new file, packed when it ends in `.gz` or `.zst`. One that holds anything already is refused, and so
+            is one that another writer holds.
         header: line 1.
         on_error: what to do when the disk is full or fails: `stop` raises LogError, `continue` warns once, writes
             nothing more and lets the session go on. The file stays whole up to the line before in both cases.
@@ -68,6 +70,7 @@ class LogWriter:
         self._ended = False
         self._prompt: Sequence[int] = ()
         self._pending: _Pending | None = None
+        self._pack = packer(self.path)
         self._fd = _open(self.path)
         self._regular = stat.S_ISREG(os.fstat(self._fd).st_mode)
         try:
@@ -106,7 +109,7 @@ class LogWriter:
         """Write the last line and wait until the disk has everything."""
         if record.decisions != self.n and self.error is None:
             raise LogError(f"log: the outcome counts {record.decisions} decisions, {self.n} are written")
-        self._write(record, self.n, self._prompt)
+        self._write(record, self.n, self._prompt, last=True)
         self._ended = True
         if self._regular:
             os.fsync(self._fd)
@@ -128,7 +131,7 @@ class LogWriter:
     ) -> None:
         self.close()
 
-    def _write(self, record: Record, n: int, prompt: Sequence[int]) -> None:
+    def _write(self, record: Record, n: int, prompt: Sequence[int], *, last: bool = False) -> None:
         if self._fd < 0 or self._ended:
             raise LogError(f"log: {str(self.path)!r} is closed")
         if self.error is not None:
@@ -137,7 +140,7 @@ class LogWriter:
         if self.error is not None:
             return
         line, chain = seal(encode(record), self._chain)
-        self._pending = _Pending(os.fstat(self._fd).st_size, line, chain, n, prompt)
+        self._pending = _Pending(os.fstat(self._fd).st_size, self._pack(line, last), chain, n, prompt)
         self._settle()
 
     def _settle(self) -> None:

@@ -119,7 +119,7 @@ class LogReader:
         where = f"log: {str(self.path)!r}"
         line = self._next()
         if line is None:
-            raise LogError(f"{where} is empty")
+            raise LogError(f"{where}: {self.damage}" if self.damage else f"{where} is empty")
         if line.startswith(b"\xef\xbb\xbf"):
             line = line[3:]
             self._note("a byte order mark was put in front")
@@ -157,8 +157,11 @@ class LogReader:
             self._note(f"line {self._line} is blank")
         raw = getattr(self._file, "raw", None)
         if isinstance(raw, Unpacked) and raw.fault:
-            self._line += 1
-            self._damaged(Fault.CHANGED, raw.fault)
+            if self.outcome is not None:
+                self._note(raw.fault)
+            else:
+                self._line += 1
+                self._damaged(Fault.CHANGED, raw.fault)
         return None
 
     def _body(self, line: bytes) -> bytes | None:
