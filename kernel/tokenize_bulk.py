@@ -25,8 +25,8 @@ Ids = NDArray[np.int32]
 Progress = Callable[[int, int], None]
 """(texts done, texts in all); called between blocks, at most ten times a second, never in the first second."""
 
-BLOCK = 1 << 15
-"""Texts cut at once: a few megabytes of scratch memory."""
+BLOCK = 1 << 13
+"""Texts cut at once: small enough for the cache, and for a few megabytes of scratch memory."""
 CALL = 1 << 12
 """Bytes of joined parts given to the tokenizer in one call; it is slower on much longer texts."""
 SHORT = 7
