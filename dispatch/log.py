@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple, Self
 from dispatch.files import packer
 from dispatch.lines import START, encode, seal
 from dispatch.records import DecisionRecord, Delta, Header, Outcome, Record
+from dispatch.redact import Redactor
 from kernel.errors import LogError
 
 
@@ -54,6 +55,7 @@ class LogWriter:
         path: a new file, packed when it ends in `.gz` or `.zst`. One that holds anything already is refused, and so
             is one that another writer holds.
         header: line 1.
+        redact: drops prompts and requests and writes salted hashes of them instead.
         on_error: what to do when the disk is full or fails: `stop` raises LogError, `continue` warns once, writes
             nothing more and lets the session go on. The file stays whole up to the line before in both cases.
 
@@ -61,7 +63,14 @@ class LogWriter:
         error: why writing stopped, or None.
     """
 
-    def __init__(self, path: str | Path, header: Header, *, on_error: Literal["stop", "continue"] = "stop") -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        header: Header,
+        *,
+        redact: Redactor | None = None,
+        on_error: Literal["stop", "continue"] = "stop",
+    ) -> None:
         self.path = Path(path)
         self._n = 0
         self.error: str | None = None
@@ -70,13 +79,14 @@ class LogWriter:
         self._ended = False
         self._prompt: Sequence[int] = ()
         self._pending: _Pending | None = None
+        self._redact = redact
         self._pack = packer(self.path)
         self._fd = _open(self.path)
         self._regular = stat.S_ISREG(os.fstat(self._fd).st_mode)
         try:
             if os.fstat(self._fd).st_size and self._regular:
                 raise LogError(f"log: {str(self.path)!r} holds something already; name a new file")
-            self._write(header, 0, ())
+            self._write(header if redact is None else redact.header(header), 0, ())
         except BaseException:
             self.close()
             raise
@@ -96,6 +106,8 @@ class LogWriter:
         """
         if record.n != self.n + 1 and self.error is None:
             raise LogError(f"log: decision {record.n} cannot follow decision {self.n}")
+        if self._redact is not None:
+            record, prompt = self._redact.decision(record, prompt, nulls), ()
         if len(prompt):
             record = record.model_copy(
                 update={

@@ -102,6 +102,8 @@ class Header(Record):
     """Limits given at the start, by name."""
     versions: dict[str, str] = Field(default_factory=dict)
     """Versions of the software, by name."""
+    redacted: str | None = None
+    """Fingerprint of the salt, when prompts and requests were dropped."""
 
 
 class InstructionRecord(Record):
@@ -260,6 +262,8 @@ class DecisionRecord(Record):
     """Time since the session began, when the decision was logged."""
     ledger: tuple[LedgerStep, ...] | None = None
     """The choosing steps token by token."""
+    redacted: dict[str, str] | None = None
+    """Salted hashes of what was dropped, by field."""
 
 
 class Outcome(Record):
