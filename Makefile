@@ -53,6 +53,6 @@ clean:
 	if ! '$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 		found=; for p in python3.11 python3.12 python3.13 python3.14; do \
 			if "$$p" -c 'import sys' >/dev/null 2>&1; then found=$$p; fi; done; \
-		echo "setup: '$(PYTHON)' is $$('$(PYTHON)' -V 2>&1), and 3.11 or later is needed;" \
+		echo "setup: '$(PYTHON)' says $$('$(PYTHON)' -V 2>&1 | head -n 1), and 3.11 or later is needed;" \
 			"name one: make PYTHON=$${found:-/path/to/python3}" >&2; exit 1; \
 	fi

@@ -64,7 +64,7 @@ def steps(flavour: str) -> Iterator[tuple[str, str, Callable[[], object]]]:
     yield "runtime", key, lambda: _install_runtime(key)
     own = ("install", "--no-deps", "--no-build-isolation", "--editable", str(ROOT))
     yield "project", _sha256(ROOT / "pyproject.toml"), lambda: pip_quietly(*own)
-    yield "vocabs", key.partition(" ")[2], llama.extract_vocabs
+    yield "vocabs", requirements()[llama.PACKAGE].split()[-1], llama.extract_vocabs
 
 
 def _install_runtime(key: str) -> None:

@@ -125,10 +125,11 @@ def need_compiler() -> None:
 def need_build_tools() -> None:
     """Install cmake and ninja into .venv where the system has none, or too old ones."""
     ask = (
-        "import scikit_build_core.build as b; print(*b.get_requires_for_build_wheel({'ninja.make-fallback': 'false'}))"
+        "from importlib.util import find_spec as here; from scikit_build_core.build import get_requires_for_build_wheel;"
+        "wanted = ' '.join(get_requires_for_build_wheel({'ninja.make-fallback': 'false'}));"
+        f"print(*(name for name in {TOOLS} if name in wanted and not here(name)))"
     )
-    found = subprocess.run([str(PYTHON), "-c", ask], capture_output=True, text=True, check=True).stdout
-    missing = [name for name in ("cmake", "ninja") if re.search(rf"\b{name}\b", found)]
+    missing = subprocess.run([str(PYTHON), "-c", ask], capture_output=True, text=True, check=True).stdout.split()
     if missing:
         install(missing, f"installing {' and '.join(missing)}")
 
