@@ -1,0 +1,255 @@
+"""llama.cpp through llama-cpp-python's C bindings: full rows, several sequences, no sampler. Imports it on use."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel.errors import BackendError, ContextError, ModelError
+from kernel.vocab import Vocabulary
+
+GGUF_MAGIC = b"GGUF"
+MAX_SEQUENCES = 256  # LLAMA_MAX_SEQ: the C side has a bitset of this size
+
+
+def _bindings() -> Any:
+    # libgomp's threads spin at each barrier; when another process holds a core they spin against each other.
+    # A short spin, then sleep: set before the library loads, and only where the user has not chosen.
+    os.environ.setdefault("GOMP_SPINCOUNT", "20000")
+    import llama_cpp
+
+    return llama_cpp
+
+
+@contextlib.contextmanager
+def _quiet(enabled: bool) -> Iterator[None]:
+    """Send the C library's stderr to nowhere while loading; errors come back as return values."""
+    if not enabled:
+        yield
+        return
+    sys.stderr.flush()
+    with open(os.devnull, "wb") as sink:
+        saved = os.dup(2)
+        try:
+            os.dup2(sink.fileno(), 2)
+            yield
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+
+
+def _check_gguf(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+    except OSError as error:
+        raise ModelError(f"{str(path)!r}: {error.strerror or error}; give a GGUF file") from error
+    if magic != GGUF_MAGIC:
+        raise ModelError(f"{str(path)!r} is not a GGUF file: it begins with {magic!r}")
+
+
+def _load(path: Path, vocab_only: bool, verbose: bool) -> tuple[Any, Any]:
+    _check_gguf(path)
+    api = _bindings()
+    with _quiet(not verbose):
+        api.llama_backend_init()
+        params = api.llama_model_default_params()
+        params.vocab_only = vocab_only
+        model = api.llama_model_load_from_file(str(path).encode(), params)
+    if not model:
+        raise ModelError(f"{str(path)!r}: llama.cpp cannot load it; set verbose=True to see why")
+    return api, model
+
+
+def read_vocabulary(path: Path, *, verbose: bool = False) -> Vocabulary:
+    """Read the vocabulary of a GGUF file without its weights; a vocabulary-only file will do."""
+    api, model = _load(path, True, verbose)
+    # The model stays alive as long as the vocabulary's tokenizer refers to it.
+    return _vocabulary(api, model, path.name)
+
+
+def _vocabulary(api: Any, model: Any, name: str) -> Vocabulary:
+    vocab = api.llama_model_get_vocab(model)
+    size = api.llama_vocab_n_tokens(vocab)
+    buffer = ctypes.create_string_buffer(256)
+    pieces: list[bytes] = []
+    for token in range(size):
+        length = api.llama_token_to_piece(vocab, token, buffer, len(buffer), 0, True)
+        if length < 0:
+            buffer = ctypes.create_string_buffer(-length)
+            length = api.llama_token_to_piece(vocab, token, buffer, len(buffer), 0, True)
+        pieces.append(buffer.raw[:length])
+    attributes = np.fromiter((api.llama_vocab_get_attr(vocab, t) for t in range(size)), np.int32, size)
+    eog = [t for t in np.flatnonzero(attributes != 4).tolist() if api.llama_vocab_is_eog(vocab, t)]
+
+    def tokenize(text: bytes, add_special: bool, parse_special: bool, _keep: Any = model) -> list[int]:
+        capacity = len(text) + 8
+        while True:
+            out = (ctypes.c_int32 * capacity)()
+            count: int = api.llama_tokenize(vocab, text, len(text), out, capacity, add_special, parse_special)
+            if count >= 0:
+                return out[:count]
+            capacity = -count
+
+    return Vocabulary(
+        pieces, attributes, tokenize, adds_bos=bool(api.llama_vocab_get_add_bos(vocab)), eog=eog, name=name
+    )
+
+
+def default_threads() -> int:
+    """Return the cores this process may use, at most 8: small models gain nothing beyond."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(8, available))
+
+
+class LlamaCppBackend:
+    """A GGUF model on llama.cpp.
+
+    Args:
+        path: the GGUF file.
+        n_ctx: cells of the memory, shared by all sequences.
+        n_batch: tokens a pass may hold.
+        n_seq: sequences that can live at once, at most 256.
+        threads: CPU threads; None means every core this process may use, at most 8.
+        gpu_layers: layers to offload, when llama.cpp was built for it.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        n_ctx: int = 2048,
+        n_batch: int | None = None,
+        n_seq: int = 64,
+        threads: int | None = None,
+        gpu_layers: int = 0,
+        verbose: bool = False,
+    ) -> None:
+        if not 2 <= n_seq <= MAX_SEQUENCES:
+            raise BackendError(f"n_seq={n_seq!r} is outside 2..{MAX_SEQUENCES}")
+        if n_ctx < 8:
+            raise ContextError(f"n_ctx={n_ctx!r} is too small for a decision; 512 or more will do")
+        path = Path(path)
+        self._api, self._model = _load(path, False, verbose)
+        self.name = path.stem
+        self._path = path
+        api = self._api
+        params = api.llama_context_default_params()
+        params.n_ctx = n_ctx
+        params.n_batch = min(n_batch or n_ctx, n_ctx)
+        params.n_ubatch = min(params.n_batch, 512)
+        params.n_seq_max = n_seq
+        params.n_threads = params.n_threads_batch = threads or default_threads()
+        params.kv_unified = True
+        params.swa_full = True  # a pruned window could not be rolled back
+        params.no_perf = True
+        with _quiet(not verbose):
+            self._ctx = api.llama_init_from_model(self._model, params)
+        if not self._ctx:
+            raise BackendError(f"{str(path)!r}: llama.cpp cannot make a context of n_ctx={n_ctx}, n_seq={n_seq}")
+        self.vocabulary = _vocabulary(api, self._model, path.name)
+        self.n_ctx = int(api.llama_n_ctx(self._ctx))
+        self.n_batch = int(params.n_batch)
+        self.n_seq = n_seq
+        self.shares_tokens = not (api.llama_model_is_recurrent(self._model) or api.llama_model_is_hybrid(self._model))
+        self._memory = api.llama_get_memory(self._ctx)
+        self._batch = _Batch(api, self.n_batch)
+
+    @property
+    def fingerprint(self) -> str:
+        """`b2:` and a hash of the file's size, head and tail: names the weights without reading them all."""
+        size = self._path.stat().st_size
+        digest = hashlib.blake2b(str(size).encode(), digest_size=16)
+        with self._path.open("rb") as file:
+            digest.update(file.read(1 << 20))
+            file.seek(max(0, size - (1 << 20)))
+            digest.update(file.read(1 << 20))
+        return f"b2:{digest.hexdigest()}"
+
+    def decode(
+        self,
+        tokens: Sequence[int],
+        positions: Sequence[int],
+        sequences: Sequence[Sequence[int]],
+        outputs: Sequence[int],
+    ) -> None:
+        """See Backend."""
+        code = self._api.llama_decode(self._ctx, self._batch.fill(tokens, positions, sequences, outputs))
+        if code:
+            raise BackendError(f"llama_decode of {len(tokens)} tokens returned {code}")
+
+    def logits(self, index: int) -> NDArray[np.float32]:
+        """See Backend."""
+        pointer = self._api.llama_get_logits_ith(self._ctx, index)
+        if not pointer:
+            raise BackendError(f"llama.cpp has no logits for token {index} of the last pass")
+        return np.ctypeslib.as_array(pointer, shape=(len(self.vocabulary),))
+
+    def remove(self, sequence: int, start: int) -> bool:
+        """See Backend."""
+        return bool(self._api.llama_memory_seq_rm(self._memory, sequence, start, -1))
+
+    def copy(self, source: int, target: int, end: int) -> None:
+        """See Backend."""
+        # A recurrent state can only be copied whole; the caller has asked for it at its end.
+        self._api.llama_memory_seq_cp(self._memory, source, target, 0, end if self.shares_tokens else -1)
+
+    def clear(self) -> None:
+        """See Backend."""
+        self._api.llama_memory_clear(self._memory, True)
+
+    def close(self) -> None:
+        """Free the context; the model stays for the vocabulary's tokenizer."""
+        if self._ctx:
+            self._api.llama_free(self._ctx)
+            self._ctx = None
+
+
+class _Batch:
+    """A `llama_batch` over numpy memory that lives as long as this object."""
+
+    def __init__(self, api: Any, capacity: int) -> None:
+        self._tokens = np.zeros(capacity, np.int32)
+        self._positions = np.zeros(capacity, np.int32)
+        self._counts = np.zeros(capacity, np.int32)
+        self._wanted = np.zeros(capacity, np.int8)
+        self._pointers = np.zeros(capacity, np.uintp)
+        self._sequences = np.zeros(0, np.int32)
+        int32 = ctypes.POINTER(ctypes.c_int32)
+        self._batch = api.llama_batch()
+        self._batch.token = self._tokens.ctypes.data_as(int32)
+        self._batch.pos = self._positions.ctypes.data_as(int32)
+        self._batch.n_seq_id = self._counts.ctypes.data_as(int32)
+        self._batch.seq_id = self._pointers.ctypes.data_as(ctypes.POINTER(int32))
+        self._batch.logits = self._wanted.ctypes.data_as(ctypes.POINTER(ctypes.c_int8))
+
+    def fill(
+        self,
+        tokens: Sequence[int],
+        positions: Sequence[int],
+        sequences: Sequence[Sequence[int]],
+        outputs: Sequence[int],
+    ) -> Any:
+        count = len(tokens)
+        if not 0 < count <= len(self._tokens):
+            raise BackendError(f"a batch of {count} tokens; between 1 and {len(self._tokens)} fit")
+        self._tokens[:count] = tokens
+        self._positions[:count] = positions
+        lengths = np.fromiter(map(len, sequences), np.int32, count)
+        self._counts[:count] = lengths
+        self._sequences = np.fromiter((s for each in sequences for s in each), np.int32, int(lengths.sum()))
+        starts = np.cumsum(lengths) - lengths
+        self._pointers[:count] = self._sequences.ctypes.data + 4 * starts
+        self._wanted[:count] = 0
+        self._wanted[list(outputs)] = 1
+        self._batch.n_tokens = count
+        return self._batch

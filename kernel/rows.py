@@ -1,0 +1,53 @@
+"""Reading a row of logits: log-probabilities of a few ids without a copy of the row. Knows no opcode, no model."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel.errors import LogitsError
+
+Row = NDArray[np.float32]
+
+
+class RowReader:
+    """Normalises rows of one vocabulary size; keeps one scratch row so that reading allocates nothing large."""
+
+    def __init__(self, n_vocab: int) -> None:
+        self._scratch = np.empty(n_vocab, np.float32)
+
+    def normaliser(self, row: Row) -> float:
+        """Return log(sum(exp(row))) over the whole vocabulary; NaN and infinite entries count as impossible.
+
+        Raises:
+            LogitsError: the row is constant (the runtime showed a buffer that nobody wrote) or has no finite value.
+        """
+        top = float(row.max())
+        if not math.isfinite(top):
+            row = np.where(np.isfinite(row), row, np.float32(-np.inf))
+            top = float(row.max())
+            if not math.isfinite(top):
+                raise LogitsError(f"a row of {len(row)} logits has no finite value; the model or its runtime is broken")
+        np.subtract(row, np.float32(top), out=self._scratch)
+        np.exp(self._scratch, out=self._scratch)
+        total = float(self._scratch.sum())
+        if total >= len(row) and float(row.min()) == top:
+            raise LogitsError(
+                f"all {len(row)} logits are {top!r}; the runtime shows a row that the model did not write"
+            )
+        return top + math.log(total)
+
+    def log_probabilities(self, row: Row, ids: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the log-probabilities of `ids` under the whole vocabulary: float64, the shape of `ids`.
+
+        A NaN or +inf logit of a legal id counts as impossible (-inf); ties stay ties.
+
+        Raises:
+            LogitsError: as `normaliser`.
+        """
+        values = row[ids].astype(np.float64)
+        values[~np.isfinite(values)] = -np.inf
+        out: NDArray[np.float64] = values - self.normaliser(row)
+        return out

@@ -1,0 +1,78 @@
+"""Whole-opcode log-probabilities behind one or several prompts, in as few passes as the memory allows. Applies no rule."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel.compile import OpcodeSet
+from kernel.context import Context, Cost
+from kernel.rows import RowReader
+from kernel.subset import Subset
+from kernel.tree import ScoreTree, grow
+
+TREE_LIMIT = 1024
+"""Evaluated tokens up to which all legal opcodes are scored; a larger set is searched best first (search.py)."""
+
+TREES_KEPT = 64
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Log-probabilities of each legal opcode behind each prompt.
+
+    Attributes:
+        leaves: opcode indices, shape (n,), in the order of the columns.
+        log_probabilities: float64, shape (prompts, n); summed from the first branch on.
+        mass: probability that the whole vocabulary gives to the legal ids at the first branch of the first prompt.
+        cost: passes and tokens.
+    """
+
+    leaves: NDArray[np.int32]
+    log_probabilities: NDArray[np.float64]
+    mass: float
+    cost: Cost
+
+
+class Scorer:
+    """Scores opcode sets on one context; remembers the layout of the trees it has grown."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.rows = RowReader(len(context.backend.vocabulary))
+        self._trees: OrderedDict[tuple[int, bytes], tuple[OpcodeSet, ScoreTree | None]] = OrderedDict()
+
+    def tree(self, opcodes: OpcodeSet, subset: Subset) -> ScoreTree | None:
+        """Return the token tree of a legal set, or None when it is too large to score whole."""
+        key = (id(opcodes), subset.key)
+        known = self._trees.get(key)
+        if known is None:
+            # The set is kept beside its tree so that its id is not given to another one.
+            known = (opcodes, grow(opcodes.trie, subset, opcodes.scored, TREE_LIMIT))
+            self._trees[key] = known
+            if len(self._trees) > TREES_KEPT:
+                self._trees.popitem(last=False)
+        else:
+            self._trees.move_to_end(key)
+        return known[1]
+
+    def score(self, stems: Sequence[Sequence[int]], tree: ScoreTree) -> Scores:
+        """Score every leaf of the tree behind each stem."""
+        before = self.context.cost
+        values: list[dict[int, NDArray[np.float64]]] = [{} for _ in stems]
+        ids = {read.point: read.ids for read in tree.reads}
+
+        def read(stem: int, point: int, row: NDArray[np.float32]) -> None:
+            values[stem][point] = self.rows.log_probabilities(row, ids[point])
+
+        leaves = np.asarray(tree.leaves, np.int32)
+        if not tree.reads:
+            return Scores(leaves, np.zeros((len(stems), 1)), 1.0, Cost())
+        self.context.run(stems, tree, read)
+        mass = float(np.exp(values[0][tree.reads[0].point]).sum())
+        sums = np.stack([tree.sums(v) for v in values])
+        return Scores(leaves, sums, mass, self.context.cost - before)
