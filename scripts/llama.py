@@ -125,7 +125,7 @@ def need_compiler() -> None:
 def need_build_tools() -> None:
     """Install cmake and ninja into .venv where the system has none, or too old ones."""
     ask = (
-        "from importlib.util import find_spec as here; from scikit_build_core.build import get_requires_for_build_wheel;"
+        "from importlib.util import find_spec as here; from scikit_build_core.build import *;"
         "wanted = ' '.join(get_requires_for_build_wheel({'ninja.make-fallback': 'false'}));"
         f"print(*(name for name in {TOOLS} if name in wanted and not here(name)))"
     )

@@ -1,0 +1,44 @@
+"""What every test may ask for: real tokenizers without weights, and real weights where they are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kernel import models
+
+VOCABS = Path(__file__).resolve().parent.parent / ".cache" / "vocabs"
+
+
+def missing(what: str) -> None:
+    """Skip the test, or fail it in CI, where `make test` has set everything up before."""
+    if os.environ.get("CI"):
+        pytest.fail(what)
+    pytest.skip(what)
+
+
+@pytest.fixture(scope="session")
+def vocab_ggufs() -> dict[str, Path]:
+    """Vocabulary-only GGUF files by name (`gpt-2`, `qwen2`, `llama-spm`, ...), out of the source of llama-cpp-python."""
+    found = {path.stem.removeprefix("ggml-vocab-"): path for path in sorted(VOCABS.glob("ggml-vocab-*.gguf"))}
+    if not found:
+        missing(f"no vocabularies in {VOCABS}: run make setup")
+    return found
+
+
+@pytest.fixture(scope="session")
+def smollm2_path() -> Path:
+    """The default model."""
+    if not models.catalogue()["smollm2"].pulled:
+        missing("smollm2 is not pulled: run python -m kernel models pull smollm2")
+    return models.resolve("smollm2", pull=False)
+
+
+@pytest.fixture(scope="session")
+def gemma_path() -> Path:
+    """Gemma 3 270M; no part of the set-up, so a test that asks for it is skipped where it is missing."""
+    if not models.catalogue()["gemma3-270m"].pulled:
+        pytest.skip("gemma3-270m is not pulled: run python -m kernel models pull gemma3-270m")
+    return models.resolve("gemma3-270m", pull=False)
