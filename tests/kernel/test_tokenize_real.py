@@ -1,0 +1,98 @@
+"""Bulk tokenization against llama.cpp's single calls, with real vocabularies and texts made to break it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from kernel.backends.llama_cpp import read_vocabulary
+from kernel.cuts import safe_cuts
+from kernel.errors import BuildError
+from kernel.tokenize_bulk import PartTokenizer, tokenize_bulk
+from kernel.vocab import Vocabulary
+
+SCHEMES = {
+    "gpt-2": "gpt2/gpt-2",
+    "starcoder": "gpt2/starcoder",
+    "qwen2": "gpt2/qwen2",
+    "llama-bpe": "gpt2/llama-bpe",
+    "llama-spm": "llama/default",
+}
+SCRAPS = [
+    *[" ", "  ", "   ", "\n", "\n\n", "\t", "\r\n", "'", "'s", "'S", "'re", "'LL", "''", '"', "-", "--", "_", "__"],
+    *[
+        "{",
+        "}",
+        '":"',
+        "0",
+        "12",
+        "1234",
+        "99",
+        "a",
+        "ab",
+        "the",
+        "The",
+        " the",
+        " 12",
+        "é",
+        "ß",
+        "日本",
+        "\uff0c",
+        "—",
+    ],
+    *["\u00a0", "\u2002", "\u3000", "²", "½", "٣", "🙂", "👩\u200d🚀", "e\u0301", "\u2581", "\u2581\u2581", "<0x0A>"],
+    *["<unused99>", "<|im_end|>", "</h1>", "<table>", "\x00", "\x01", "\x7f", "\x1c", "\x85", "$", "+", "^", "`"],
+    *["~", "|", "\\n", "don't", "I'll", "'s's", "9'd", "x'", "#", "//", "::", "...", "a1b2", "ñ", "İ", "ǅ", "Ⅻ", "々"],
+]
+
+
+def awkward(vocabulary: Vocabulary, count: int) -> list[str]:
+    """Scraps in a row, random characters, and pieces of the vocabulary in a row."""
+    random = Random(vocabulary.name)
+    texts = ["".join(random.choices(SCRAPS, k=random.randint(1, 9))) for _ in range(count)]
+    for _ in range(count // 4):
+        ranges = [(1, 127), (1, 0x24FF), (0x3000, 0xD7FF), (0x1F300, 0x1FAFF)]
+        texts.append("".join(chr(random.randint(*random.choice(ranges))) for _ in range(random.randint(1, 8))))
+        texts.append(b"".join(random.choices(vocabulary.pieces, k=4)).decode(errors="ignore") or "x")
+    return texts
+
+
+def assert_same(vocabulary: Vocabulary, scheme: str, count: int) -> int:
+    """Compare texts together with texts alone; return how many could be compared."""
+    texts, expected = [], []
+    for text in awkward(vocabulary, count):
+        try:
+            expected.append(vocabulary.literal(text))
+        except BuildError:  # cannot be an opcode, alone or together
+            continue
+        texts.append(text)
+    ids, counts = PartTokenizer(vocabulary, safe_cuts(vocabulary, scheme)).block(texts)
+    assert [part.tolist() for part in np.split(ids, np.cumsum(counts)[:-1])] == expected
+    return len(texts)
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_awkward_texts_together_have_llama_cpps_ids(name: str, vocab_ggufs: dict[str, Path]) -> None:
+    """White space of all kinds, contractions, digits of three scripts, control bytes, markers as data."""
+    assert assert_same(read_vocabulary(vocab_ggufs[name]), SCHEMES[name], 2000) > 2500
+
+
+@pytest.mark.model
+def test_default_model_agrees_on_awkward_and_on_plain_texts(smollm2_path: Path) -> None:
+    """Every one of 4,000 JSON strings, and the awkward ones."""
+    vocabulary = read_vocabulary(smollm2_path)
+    assert assert_same(vocabulary, "gpt2/smollm", 2000) > 2500
+    texts = [f'{{"item":"amber-otter-{n:05d}","room":"kitchen {n % 7}"}}' for n in range(4000)]
+    ids, offsets = tokenize_bulk(vocabulary, texts, scheme="gpt2/smollm")
+    assert [part.tolist() for part in np.split(ids, offsets[1:-1])] == [vocabulary.literal(text) for text in texts]
+
+
+@pytest.mark.model
+def test_gemma_agrees_on_awkward_texts(gemma_path: Path) -> None:
+    """No split into words there: cuts come from the pieces alone."""
+    vocabulary = read_vocabulary(gemma_path)
+    assert safe_cuts(vocabulary, "llama/default")[ord("r"), ord("-")]
+    assert assert_same(vocabulary, "llama/default", 2000) > 2000
