@@ -17,6 +17,8 @@ from kernel.errors import LogError
 
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
+PACKED = (".gz", ".zst")
+"""Suffixes of the logs that are packed while they are written."""
 _CHUNK = 1 << 16
 
 

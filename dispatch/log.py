@@ -15,9 +15,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, NamedTuple, Self
 
-from dispatch.files import packer
+from dispatch.files import Pack, packer
 from dispatch.lines import START, encode, seal
-from dispatch.records import DecisionRecord, Delta, Header, Outcome, Record
+from dispatch.records import DecisionRecord, Delta, Header, Outcome, Record, Resumed
 from dispatch.redact import Redactor
 from kernel.errors import LogError
 
@@ -38,14 +38,23 @@ def delta(ids: Sequence[int], base: Sequence[int]) -> Delta:
     return Delta(keep=low, new=tuple(map(int, ids[low:])))
 
 
-class _Pending(NamedTuple):
-    """A line on its way, and the writer's state once it has arrived."""
+OnError = Literal["stop", "continue"]
 
-    start: int
-    line: bytes
+
+class Place(NamedTuple):
+    """Where a writer stands: chain value, number and prompt ids of the last decision."""
+
     chain: str
     n: int
     prompt: Sequence[int]
+
+
+class _Pending(NamedTuple):
+    """A line on its way: where it starts, its bytes, where the writer stands once it has arrived."""
+
+    start: int
+    line: bytes
+    place: Place
 
 
 class LogWriter:
@@ -69,19 +78,11 @@ class LogWriter:
         header: Header,
         *,
         redact: Redactor | None = None,
-        on_error: Literal["stop", "continue"] = "stop",
+        on_error: OnError = "stop",
     ) -> None:
-        self.path = Path(path)
-        self._n = 0
-        self.error: str | None = None
-        self._stop = on_error == "stop"
-        self._chain = START
-        self._ended = False
-        self._prompt: Sequence[int] = ()
-        self._pending: _Pending | None = None
-        self._redact = redact
+        self._begin(Path(path), redact, on_error)
         self._pack = packer(self.path)
-        self._fd = _open(self.path)
+        self._fd = lock(self.path)
         self._regular = stat.S_ISREG(os.fstat(self._fd).st_mode)
         try:
             if os.fstat(self._fd).st_size and self._regular:
@@ -91,10 +92,28 @@ class LogWriter:
             self.close()
             raise
 
+    @classmethod
+    def onto(cls, path: Path, fd: int, pack: Pack, place: Place, redact: Redactor | None, on_error: OnError) -> Self:
+        """Return a writer that goes on at the end of an open, locked file; dispatch/resume.py says what that takes."""
+        writer = cls.__new__(cls)
+        writer._begin(path, redact, on_error)
+        writer._pack, writer._fd, writer._regular = pack, fd, True
+        writer._chain, writer._n, writer._prompt = place
+        return writer
+
+    def _begin(self, path: Path, redact: Redactor | None, on_error: OnError) -> None:
+        self.path = path
+        self.error: str | None = None
+        self._redact = redact
+        self._stop = on_error == "stop"
+        self._chain, self._n, self._prompt = Place(START, 0, ())
+        self._ended = False
+        self._pending: _Pending | None = None
+
     @property
     def n(self) -> int:
         """How many decisions are written; one that Ctrl-C broke into counts, since its line will be finished."""
-        return self._n if self._pending is None else self._pending.n
+        return self._n if self._pending is None else self._pending.place.n
 
     def decision(self, record: DecisionRecord, prompt: Sequence[int] = (), nulls: Sequence[Sequence[int]] = ()) -> None:
         """Write one decision.
@@ -116,6 +135,10 @@ class LogWriter:
                 }
             )
         self._write(record, record.n, list(prompt) if len(prompt) else self._prompt)
+
+    def resumed(self, record: Resumed) -> None:
+        """Write that the session goes on after it was broken off."""
+        self._write(record, self.n, self._prompt)
 
     def outcome(self, record: Outcome) -> None:
         """Write the last line and wait until the disk has everything."""
@@ -152,7 +175,7 @@ class LogWriter:
         if self.error is not None:
             return
         line, chain = seal(encode(record), self._chain)
-        self._pending = _Pending(os.fstat(self._fd).st_size, self._pack(line, last), chain, n, prompt)
+        self._pending = _Pending(os.fstat(self._fd).st_size, self._pack(line, last), Place(chain, n, prompt))
         self._settle()
 
     def _settle(self) -> None:
@@ -171,7 +194,7 @@ class LogWriter:
         except OSError as error:
             self._fail(error, pending.start)
         else:
-            self._chain, self._n, self._prompt = pending.chain, pending.n, pending.prompt
+            self._chain, self._n, self._prompt = pending.place
         self._pending = None
 
     def _fail(self, error: OSError, start: int) -> None:
@@ -185,14 +208,17 @@ class LogWriter:
         warnings.warn(self.error, RuntimeWarning, stacklevel=2)
 
 
-def _open(path: Path) -> int:
-    """Open for appending and lock; the lock goes away with the process, however it ends."""
+def lock(path: Path) -> int:
+    """Open for appending, alone; the lock goes away with the process, however it ends.
+
+    Raises LogError when the file cannot be opened or another process holds it.
+    """
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
     except OSError as error:
         raise LogError(f"log: cannot write {str(path)!r}: {error.strerror}") from error
     try:
-        _lock(fd)
+        _flock(fd)
     except OSError as error:
         os.close(fd)
         busy = isinstance(error, BlockingIOError | PermissionError)
@@ -204,11 +230,11 @@ def _open(path: Path) -> int:
 if sys.platform == "win32":
     import msvcrt
 
-    def _lock(fd: int) -> None:
+    def _flock(fd: int) -> None:
         msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
 
 else:
     import fcntl
 
-    def _lock(fd: int) -> None:
+    def _flock(fd: int) -> None:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -6,61 +6,19 @@ about what follows a hole.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain as joined
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from pydantic import ValidationError
 
+from dispatch.damage import MAX_LINE, Damage, Fault, diagnose
 from dispatch.files import Unpacked, open_log
 from dispatch.lines import START, decode, link, unseal
-from dispatch.records import SCHEMA, DecisionRecord, Delta, Header, Outcome
+from dispatch.records import SCHEMA, DecisionRecord, Delta, Header, Outcome, Resumed
 from kernel.errors import LogError
-
-MAX_LINE = 1 << 26
-"""Longer lines (64 MiB) are not read: a file without newlines must not fill the memory."""
-
-
-class Fault(enum.StrEnum):
-    """A way in which a log is damaged."""
-
-    CUT = "cut"
-    """The file ends in the middle of a line."""
-    CHANGED = "changed"
-    """A line is not what was written."""
-    MISSING = "missing"
-    """Lines are gone."""
-    REPEATED = "repeated"
-    """A line stands there again."""
-    MOVED = "moved"
-    """Lines stand in another order."""
-    NULS = "nuls"
-    """A block of NUL bytes, as a power cut leaves it."""
-    TRAILING = "trailing"
-    """Something follows the outcome."""
-    INVALID = "invalid"
-    """The line is as it was written, but it is no record of this schema."""
-
-
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """Where a log stops being good: the line of the file, the decision that belongs there, and what is wrong.
-
-    >>> print(Damage(line=59, step=58, fault=Fault.CUT, detail="the file ends inside the line"))
-    line 59 (decision 58): cut: the file ends inside the line
-    """
-
-    line: int
-    step: int
-    fault: Fault
-    detail: str
-
-    def __str__(self) -> str:
-        return f"line {self.line} (decision {self.step}): {self.fault}: {self.detail}"
 
 
 class LogReader:
@@ -74,6 +32,8 @@ class LogReader:
         outcome: the last line, once it was reached; None for a session that was killed.
         damage: the first damage, once it was reached.
         notes: what is odd and harmless (a changed line ending, an unknown event).
+        resumed: where the session was broken off and went on.
+        place: bytes (unpacked) up to the end of the last good line that is no outcome, and its chain value.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -82,8 +42,12 @@ class LogReader:
         self.outcome: Outcome | None = None
         self.damage: Damage | None = None
         self.notes: list[str] = []
-        self._line = 0
+        self.resumed: list[Resumed] = []
+        self.place = (0, START)
+        self._good = 0
         self._chain = START
+        self._line = 0
+        self._blank = 0
         self._last = b""
         if self.path.is_dir():
             raise LogError(f"log: {str(path)!r} is a directory")
@@ -103,6 +67,11 @@ class LogReader:
             if record is not None:
                 yield record
 
+    @property
+    def packed(self) -> bool:
+        """Whether the file is packed."""
+        return isinstance(getattr(self._file, "raw", None), Unpacked)
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()
@@ -120,6 +89,7 @@ class LogReader:
         line = self._next()
         if line is None:
             raise LogError(f"{where}: {self.damage}" if self.damage else f"{where} is empty")
+        length = len(line)
         if line.startswith(b"\xef\xbb\xbf"):
             line = line[3:]
             self._note("a byte order mark was put in front")
@@ -143,6 +113,9 @@ class LogReader:
         if link(START, parts[0]) != parts[1]:
             raise LogError(f"{where}: line 1, the header, was changed: its checksum does not fit")
         self._chain = parts[1]
+        self._good = self._blank + length
+        self._blank = 0
+        self.place = (self._good, self._chain)
         try:
             return Header.model_validate(data)
         except ValidationError as error:
@@ -154,6 +127,7 @@ class LogReader:
             self._line += 1
             if line.strip(b"\r\n"):
                 return line
+            self._blank += len(line)
             self._note(f"line {self._line} is blank")
         raw = getattr(self._file, "raw", None)
         if isinstance(raw, Unpacked) and raw.fault:
@@ -172,11 +146,15 @@ class LogReader:
             return None
         parts = unseal(bare)
         if parts is None or link(self._chain, parts[0]) != parts[1]:
-            self._diagnose(line, parts)
+            at = self._line
+            fault, detail = diagnose(line, self._last, self.n + 1, self._chain, self._rest())
+            self.damage = Damage(at, self.n + 1, fault, detail)
             return None
         if line.endswith(b"\r\n"):
             self._note("line endings were changed")
         self._chain = parts[1]
+        self._good += self._blank + len(line)
+        self._blank = 0
         self._last = bare
         return parts[0]
 
@@ -190,54 +168,35 @@ class LogReader:
                 if record.n != self.n + 1:
                     raise ValueError(f"n is {record.n}")
                 self.n += 1
+                self.place = (self._good, self._chain)
                 return record
             if event == "outcome":
                 outcome = Outcome.model_validate(data)
                 if outcome.decisions != self.n:
                     raise ValueError(f"the outcome counts {outcome.decisions} decisions")
                 self.outcome = outcome
+                return None
+            if event == "resumed":
+                resumed = Resumed.model_validate(data)
+                if resumed.n != self.n:
+                    raise ValueError(f"n is {resumed.n}")
+                self.resumed.append(resumed)
             elif event == "header":
                 raise ValueError("a second header")
             else:
                 self._note(f"line {self._line} is {event!r}, which this version does not know")
+            self.place = (self._good, self._chain)
         except ValueError as error:
             self._damaged(Fault.INVALID, _first(error) if isinstance(error, ValidationError) else str(error))
         return None
 
-    def _diagnose(self, line: bytes, parts: tuple[bytes, str] | None) -> None:
-        """Say what is wrong with a line whose checksum does not fit."""
-        if nuls := line.count(0):
-            return self._damaged(Fault.NULS, f"{nuls} NUL bytes")
-        if not line.endswith(b"\n") and (parts is None or _slot(parts[0]) is None):
-            long = len(line) >= MAX_LINE
-            return self._damaged(Fault.CUT, f"no end within {MAX_LINE} bytes" if long else "the file ends inside it")
-        if parts is None:
-            return self._damaged(Fault.CHANGED, "it is no line of a log")
-        slot, due = _slot(parts[0]), self.n + 1
-        if line.rstrip(b"\r\n") == self._last:
-            return self._damaged(Fault.REPEATED, "the line before stands there again")
-        if slot is None:
-            return self._damaged(Fault.CHANGED, "it cannot be read any more")
-        if slot < due:
-            return self._damaged(Fault.REPEATED, f"decision {slot} stands there again")
-        if slot == due:
-            return self._damaged(Fault.CHANGED, "its checksum does not fit")
-        at, chain = self._line, self._chain
-        for other in self._rest():
-            moved = unseal(other.rstrip(b"\r\n"))
-            if moved and link(chain, moved[0]) == moved[1]:
-                self._damaged(Fault.MOVED, f"decision {slot} stands there; {due} is on line {self._line}", at)
-                return None
-        gone = f"decision {due} is" if slot == due + 1 else f"decisions {due} to {slot - 1} are"
-        return self._damaged(Fault.MISSING, f"{gone} gone", at)
-
-    def _rest(self) -> Iterator[bytes]:
+    def _rest(self) -> Iterator[tuple[int, bytes]]:
         while (line := self._next()) is not None:
-            yield line
+            yield self._line, line
 
-    def _damaged(self, fault: Fault, detail: str, line: int | None = None) -> None:
+    def _damaged(self, fault: Fault, detail: str) -> None:
         if self.damage is None:
-            self.damage = Damage(line or self._line, self.n + 1, fault, detail)
+            self.damage = Damage(self._line, self.n + 1, fault, detail)
 
     def _note(self, text: str) -> None:
         if text not in self.notes and len(self.notes) < 20:
@@ -265,16 +224,6 @@ def _undelta(n: int, delta: Delta, base: list[int]) -> list[int]:
     if delta.keep > len(base):
         raise LogError(f"decision {n}: keeps {delta.keep} ids of {len(base)}")
     return list(joined(base[: delta.keep], delta.new))
-
-
-def _slot(body: bytes) -> int | None:
-    """Return the number of the decision in whose place the line belongs; the outcome comes after the last."""
-    try:
-        data: dict[str, Any] = decode(body)
-    except ValueError:
-        return None
-    n = data["decisions"] + 1 if isinstance(data.get("decisions"), int) else data.get("n", 0)
-    return n if isinstance(n, int) else None
 
 
 def _first(error: ValidationError) -> str:

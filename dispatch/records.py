@@ -266,6 +266,21 @@ class DecisionRecord(Record):
     """Salted hashes of what was dropped, by field."""
 
 
+class Resumed(Record):
+    """The session was broken off above, and goes on below."""
+
+    event: Literal["resumed"] = "resumed"
+    """Kind of the line."""
+    n: int = Field(ge=0)
+    """How many decisions stand above."""
+    at: str = Field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    """When it went on, UTC, ISO 8601."""
+    dropped: int = Field(ge=0)
+    """How many bytes were taken off: a cut line, or an outcome."""
+    ending: Ending | None = None
+    """The ending that stood in that outcome."""
+
+
 class Outcome(Record):
     """The last line: how it ended."""
 
@@ -285,9 +300,4 @@ class Outcome(Record):
     """Sums over the session, by name: passes, tokens evaluated, agreement with the planner."""
 
 
-LogRecord = Header | DecisionRecord | Outcome
-EVENTS: dict[str, type[Header] | type[DecisionRecord] | type[Outcome]] = {
-    "header": Header,
-    "decision": DecisionRecord,
-    "outcome": Outcome,
-}
+LogRecord = Header | DecisionRecord | Resumed | Outcome

@@ -36,6 +36,11 @@ class Redactor:
         """The salt in hexadecimal. It never stands in the log."""
         return self._key.hex()
 
+    @property
+    def fingerprint(self) -> str:
+        """What the header says of the salt."""
+        return blake2b(self._key, digest_size=8).hexdigest()
+
     def hash(self, value: str | Sequence[int]) -> str:
         """Return the salted hash of a request or of a list of ids.
 
@@ -54,7 +59,7 @@ class Redactor:
         """
         if record.redacted is not None:
             raise UsageError("redact: prompts and requests were dropped from this log before")
-        update: dict[str, object] = {"redacted": blake2b(self._key, digest_size=8).hexdigest()}
+        update: dict[str, object] = {"redacted": self.fingerprint}
         if record.model is not None and not record.model.name.startswith("hf:"):
             update["model"] = record.model.model_copy(update={"name": PurePath(record.model.name).name})
         return record.model_copy(update=update)

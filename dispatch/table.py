@@ -9,8 +9,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
+from dispatch.damage import Damage
 from dispatch.log import LogWriter
-from dispatch.read import Damage, LogReader, Prompts
+from dispatch.read import LogReader, Prompts
 from dispatch.records import DecisionRecord
 from dispatch.redact import Redactor
 from dispatch.stats import agreement, names

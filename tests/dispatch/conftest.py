@@ -140,5 +140,11 @@ def forge(path: Path, line: int, **fields: object) -> None:
 def counter() -> SimpleNamespace:
     """The counter cartridge and what writes logs of it."""
     return SimpleNamespace(
-        make=make_cartridge, engine=CounterEngine, header=header, decision=decision, write=write, forge=forge
+        make=make_cartridge,
+        engine=CounterEngine,
+        header=header,
+        decision=decision,
+        write=write,
+        forge=forge,
+        add=lambda by: Instruction.of("counter", "add", by=by),
     )

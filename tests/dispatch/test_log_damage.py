@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from dispatch.read import Damage, Fault, LogReader
+from dispatch.damage import Damage, Fault
+from dispatch.read import LogReader
 from dispatch.replay import Verdict, replay
 from kernel.errors import LogError
 
@@ -127,7 +128,8 @@ def test_what_follows_the_outcome_is_reported(log: Path) -> None:
 
 def test_a_file_without_newlines_does_not_fill_the_memory(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line is read up to a limit."""
-    monkeypatch.setattr("dispatch.read.MAX_LINE", 2000)
+    for module in ("dispatch.read", "dispatch.damage"):
+        monkeypatch.setattr(f"{module}.MAX_LINE", 2000)
     log.write_bytes(b"".join(lines_of(log)[:3]) + b"x" * 5000)
     assert read(log) == (2, Damage(4, 3, Fault.CUT, "no end within 2000 bytes"), False)
 
