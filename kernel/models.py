@@ -120,9 +120,7 @@ def pull(name: str, progress: Progress | None = None) -> Path:
         return _checked(hub.pull(name, progress))
     spec = catalogue().get(name)
     if spec is None:
-        raise UnknownModelError(
-            f"no model {name!r} to pull{did_you_mean(name, catalogue())}; or hf:OWNER/REPO/FILE.gguf"
-        )
+        raise UnknownModelError(f"no model {name!r}{did_you_mean(name, catalogue())}; or hf:OWNER/REPO/FILE.gguf")
     return _checked(_pull(spec, progress))
 
 
@@ -216,9 +214,7 @@ def _from_path(name: str) -> Path:
         raise UnknownModelError(f"{name!r} is a folder; name a GGUF file in it{did_you_mean('', inside)}")
     if re.search(r"[/\\]|\.gguf$", name):
         raise UnknownModelError(f"there is no file {name!r}")
-    raise UnknownModelError(
-        f"no model {name!r}{did_you_mean(name, catalogue())}; a path or hf:OWNER/REPO/FILE.gguf does too"
-    )
+    raise UnknownModelError(f"no model {name!r}{did_you_mean(name, catalogue())}; or a path or hf:OWNER/REPO/FILE.gguf")
 
 
 def _checked(path: Path) -> Path:

@@ -21,7 +21,7 @@ def missing(what: str) -> None:
 
 @pytest.fixture(scope="session")
 def vocab_ggufs() -> dict[str, Path]:
-    """Vocabulary-only GGUF files by name (`gpt-2`, `qwen2`, `llama-spm`, ...), out of the source of llama-cpp-python."""
+    """Vocabulary-only GGUF files by name (`gpt-2`, `qwen2`, `llama-spm`, ...): real tokenizers."""
     found = {path.stem.removeprefix("ggml-vocab-"): path for path in sorted(VOCABS.glob("ggml-vocab-*.gguf"))}
     if not found:
         missing(f"no vocabularies in {VOCABS}: run make setup")
