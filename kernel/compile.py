@@ -20,10 +20,14 @@ END = "\n"
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """The text of one opcode. The `closer` ends it and tells nothing about which opcode it is, so it is not scored."""
+    """The text of one opcode.
+
+    The `closer` ends it and tells nothing about which opcode it is, so it is not scored; `label` is what people see.
+    """
 
     body: str
     closer: str = ""
+    label: str = ""
 
     @property
     def text(self) -> str:
@@ -48,6 +52,7 @@ class OpcodeSet:
             raise BuildError("no opcodes to compile; a cartridge declares at least one")
         self.vocabulary = vocabulary
         self.texts = tuple(x.text for x in self.literals)
+        self.labels = tuple(x.label or x.text for x in self.literals)
         self._index: dict[str, int] = {}
         for position, text in enumerate(self.texts):
             if text in self._index:

@@ -83,13 +83,16 @@ class _Stem:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Evaluate `ids` on `target`, which continues the first `length` positions of `source`."""
+    """Evaluate `ids` on `target`, which continues the first `length` positions of `source`.
+
+    Rows are read from the id at `first` on.
+    """
 
     source: int
     length: int
     target: int
     ids: tuple[int, ...]
-    point: int
+    first: int = 0
 
 
 class Context:
@@ -156,15 +159,19 @@ class Context:
             self.held = stem.ids
 
     def expand(self, growths: Sequence[Growth], read: ReadRow) -> None:
-        """Continue several sequences in one pass and read the row after each; a full target is replaced."""
+        """Continue several sequences in one pass; `read` gets (number of the growth, offset in its ids, row).
+
+        A target is the source itself or empty.
+        """
         with self._guard():
             batch = _Batch()
-            for growth in growths:
+            for number, growth in enumerate(growths):
                 if growth.target != growth.source:
                     self.backend.copy(growth.source, growth.target, growth.length)
                 for offset, token in enumerate(growth.ids):
-                    last = batch.add(token, growth.length + offset, [growth.target])
-                batch.outputs.append((last, 0, growth.point))
+                    index = batch.add(token, growth.length + offset, [growth.target])
+                    if offset >= growth.first:
+                        batch.outputs.append((index, number, offset))
             self._decode(batch, read)
 
     def drop(self, sequence: int) -> None:

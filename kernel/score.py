@@ -1,4 +1,4 @@
-"""Whole-opcode log-probabilities behind one or several prompts, in as few passes as the memory allows. Applies no rule."""
+"""Whole-opcode log-probabilities behind one or several prompts, in as few passes as possible. Knows no rule."""
 
 from __future__ import annotations
 

@@ -15,13 +15,16 @@ class Backend(Protocol):
     """One model with one memory of `n_seq` sequences of together at most `n_ctx` cells."""
 
     name: str
-    fingerprint: str
     vocabulary: Vocabulary
     n_ctx: int
     n_batch: int
     n_seq: int
     shares_tokens: bool
     """Whether one token of a batch can stand on several sequences (attention: yes; recurrent and hybrid: no)."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Name the weights: equal ones decide alike."""
 
     def decode(
         self,

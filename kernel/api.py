@@ -1,0 +1,134 @@
+"""The front door: load a model, choose among texts, compile a cartridge's opcodes. Knows no cartridge and no log."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Self
+
+from kernel.backends.base import Backend
+from kernel.choose import Chooser, Floats
+from kernel.compile import Literal, OpcodeSet
+from kernel.context import Context
+from kernel.contract import Part, Prompt
+from kernel.decision import Decision
+from kernel.errors import UsageError
+from kernel.rule import Rule, RuleName
+from kernel.subset import Subset
+
+SETS_KEPT = 32
+
+
+class Kernel:
+    """One model, one context, any number of choices.
+
+    >>> kernel = Kernel.load("smollm2")                                       # doctest: +SKIP
+    >>> kernel.choose("The opposite of open is", [" shut", " opener"]).text   # doctest: +SKIP
+    ' shut'
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.vocabulary = backend.vocabulary
+        self.context = Context(backend)
+        self._chooser = Chooser(self.context)
+        self._sets: OrderedDict[tuple[str, ...], OpcodeSet] = OrderedDict()
+        self._decisions = 0
+
+    @classmethod
+    def load(
+        cls,
+        model: str = "smollm2",
+        *,
+        n_ctx: int = 2048,
+        n_seq: int = 64,
+        threads: int | None = None,
+        gpu_layers: int = 0,
+    ) -> Self:
+        """Load a model by name, `hf:OWNER/REPO/FILE.gguf` or path; a named one is fetched when it is missing.
+
+        Raises:
+            ModelError: unknown, not to be had, not a model.
+        """
+        from kernel.backends.llama_cpp import LlamaCppBackend
+        from kernel.models import resolve
+
+        path = resolve(model)
+        return cls(LlamaCppBackend(path, n_ctx=n_ctx, n_seq=n_seq, threads=threads, gpu_layers=gpu_layers))
+
+    def compile(self, literals: Sequence[Literal | str]) -> OpcodeSet:
+        """Tokenize literals once into a trie; equal lists are compiled once."""
+        key = tuple(repr(x) for x in literals)
+        known = self._sets.get(key)
+        if known is None:
+            known = self._sets[key] = OpcodeSet(literals, self.vocabulary)
+            if len(self._sets) > SETS_KEPT:
+                self._sets.popitem(last=False)
+        else:
+            self._sets.move_to_end(key)
+        return known
+
+    def choose(
+        self,
+        prompt: str,
+        options: Sequence[str],
+        *,
+        null: Sequence[str] | str = (),
+        rule: Rule | str | None = None,
+    ) -> Decision:
+        """Choose one of the options: what the model really prefers, in one pass.
+
+        Args:
+            prompt: trusted template text; it ends where the option begins.
+            options: texts. The model reads a space before one that has none, where the prompt does not end in one.
+            null: the same prompt asking for nothing; several are averaged. Without one the rule is `exact`.
+            rule: `calibrated` (the default with a null), `exact`, `greedy`, `sample`, or a Rule.
+
+        Raises:
+            UsageError, BuildError, ContextError, LogitsError.
+        """
+        if isinstance(options, str):
+            raise UsageError(f"options={options!r} is one string; give a list of them")
+        nulls = [null] if isinstance(null, str) else list(null)
+        if prompt and not prompt[-1].isspace():
+            literals = [Literal(text if text[:1].isspace() else f" {text}", label=text) for text in options]
+        else:
+            literals = [Literal(text) for text in options]
+        opcodes = self.compile(literals)
+        made = None if rule is None else rule if isinstance(rule, Rule) else Rule(RuleName(rule))
+        return self.decide(
+            Prompt((Part(prompt, trusted=True),), tuple((Part(n, trusted=True),) for n in nulls)),
+            opcodes,
+            rule=made,
+        )
+
+    def decide(
+        self,
+        prompt: Prompt,
+        opcodes: OpcodeSet,
+        subset: Subset | None = None,
+        *,
+        rule: Rule | None = None,
+        prior: Floats | None = None,
+    ) -> Decision:
+        """Choose among the legal opcodes of a compiled set behind a prompt; see Chooser.choose."""
+        self._decisions += 1
+        return self._chooser.choose(
+            opcodes,
+            opcodes.everything if subset is None else subset,
+            self.vocabulary.prompt(prompt.parts),
+            [self.vocabulary.prompt(null) for null in prompt.nulls],
+            rule,
+            prior=prior,
+            number=self._decisions,
+        )
+
+    def close(self) -> None:
+        """Free the model's context."""
+        self.backend.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

@@ -1,0 +1,278 @@
+"""Makes a decision: asks for the scores that a rule needs, combines them, picks. Knows no game and no text."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel.compile import OpcodeSet
+from kernel.context import Context, Cost
+from kernel.decision import Decision, Stop
+from kernel.errors import LogitsError, NoLegalOpcodeError, UsageError
+from kernel.greedy import walk
+from kernel.rule import Rule, RuleName
+from kernel.score import Scorer
+from kernel.search import BestFirst
+from kernel.subset import Subset
+from kernel.tree import ScoreTree, grow
+
+Floats = NDArray[np.float64]
+
+NULLS_KEPT = 256
+
+
+class Chooser:
+    """Applies rules on one context. Remembers what null prompts said, so one that does not vary costs nothing."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.scorer = Scorer(context)
+        self._nulls: OrderedDict[tuple[int, bytes, tuple[int, ...]], tuple[OpcodeSet, Floats]] = OrderedDict()
+
+    def choose(
+        self,
+        opcodes: OpcodeSet,
+        subset: Subset,
+        prompt: Sequence[int],
+        nulls: Sequence[Sequence[int]] = (),
+        rule: Rule | None = None,
+        *,
+        prior: Floats | None = None,
+        number: int = 0,
+    ) -> Decision:
+        """Choose one legal opcode.
+
+        Args:
+            prompt: ids of the whole prompt; what is equal to the last one's beginning is not evaluated again.
+            nulls: ids of the null prompts; needed by `calibrated` only.
+            prior: float64, shape (n_leaves,): the planner's scores by opcode index, NaN where it has none.
+            number: of the decision, for `sample`.
+
+        Raises:
+            UsageError: `calibrated` without a null prompt.
+            NoLegalOpcodeError, ContextError, LogitsError, BackendError: the session is as it was.
+        """
+        rule = rule or Rule(RuleName.CALIBRATED if nulls else RuleName.EXACT)
+        if rule.name is RuleName.CALIBRATED and not nulls:
+            raise UsageError("the rule 'calibrated' needs at least one null prompt; give one or use 'exact'")
+        if subset.trie is not opcodes.trie:
+            raise NoLegalOpcodeError("the legal set belongs to another set of opcodes")
+        if len(subset) == 1:
+            return self._forced(opcodes, subset, rule)
+        if rule.name is RuleName.GREEDY:
+            return self._greedy(opcodes, subset, prompt, rule)
+        tree = self.scorer.tree(opcodes, subset)
+        if tree is None:
+            return self._search(opcodes, subset, prompt, nulls, rule, prior)
+        return self._whole(opcodes, subset, tree, prompt, nulls, rule, prior, number)
+
+    def _forced(self, opcodes: OpcodeSet, subset: Subset, rule: Rule) -> Decision:
+        leaves = subset.leaves()
+        one = np.zeros(1)
+        return self._decision(opcodes, subset, rule, leaves, one, one, None, np.ones(1), 0, 1.0, Cost())
+
+    # -- the whole tree ------------------------------------------------------------------------------------------
+
+    def _whole(
+        self,
+        opcodes: OpcodeSet,
+        subset: Subset,
+        tree: ScoreTree,
+        prompt: Sequence[int],
+        nulls: Sequence[Sequence[int]],
+        rule: Rule,
+        prior: Floats | None,
+        number: int,
+    ) -> Decision:
+        wanted = nulls if rule.name is RuleName.CALIBRATED else ()
+        known = [self._recall(opcodes, subset, null) for null in wanted]
+        missing = [null for null, found in zip(wanted, known, strict=True) if found is None]
+        scores = self.scorer.score([prompt, *missing], tree)
+        raw, fresh = scores.log_probabilities[0], iter(scores.log_probabilities[1:])
+        for ids, values in zip(missing, scores.log_probabilities[1:], strict=True):
+            self._remember(opcodes, subset, ids, values)
+        null = np.mean([next(fresh) if k is None else k for k in known], axis=0) if wanted else None
+        compared = _combined(raw, null, rule, _of(prior, scores.leaves))
+        shares = _softmax(compared / rule.temperature if rule.name is RuleName.SAMPLE else compared)
+        if rule.name is RuleName.SAMPLE:
+            position = int(np.random.default_rng([rule.seed, number]).choice(len(shares), p=shares))
+        else:
+            position = _first_best(compared, opcodes, scores.leaves)
+        return self._decision(
+            opcodes, subset, rule, scores.leaves, compared, raw, null, shares, position, scores.mass, scores.cost
+        )
+
+    def _recall(self, opcodes: OpcodeSet, subset: Subset, null: Sequence[int]) -> Floats | None:
+        found = self._nulls.get((id(opcodes), subset.key, tuple(null)))
+        return None if found is None else found[1]
+
+    def _remember(self, opcodes: OpcodeSet, subset: Subset, null: Sequence[int], values: Floats) -> None:
+        self._nulls[id(opcodes), subset.key, tuple(null)] = (opcodes, values)
+        if len(self._nulls) > NULLS_KEPT:
+            self._nulls.popitem(last=False)
+
+    # -- too many to score whole ---------------------------------------------------------------------------------
+
+    def _search(
+        self,
+        opcodes: OpcodeSet,
+        subset: Subset,
+        prompt: Sequence[int],
+        nulls: Sequence[Sequence[int]],
+        rule: Rule,
+        prior: Floats | None,
+    ) -> Decision:
+        if rule.name is RuleName.SAMPLE:
+            raise UsageError(f"{len(subset)} legal opcodes are too many to sample over; use 'exact' or fewer")
+        before = self.context.cost
+        leaves = np.sort(subset.leaves())
+        column = {leaf: n for n, leaf in enumerate(leaves.tolist())}
+        null = None
+        if rule.name is RuleName.CALIBRATED:
+            null = np.mean([self._null_of_all(opcodes, subset, n, leaves) for n in nulls], axis=0)
+        bonus = None
+        if null is not None or (prior is not None and rule.planner_weight):
+            bonus = np.full(len(opcodes), -np.inf)
+            bonus[leaves] = _combined(np.zeros(len(leaves)), null, rule, _of(prior, leaves))
+        found = BestFirst(self.context, self.scorer.rows, opcodes, subset, bonus).run(list(prompt))
+        raw = np.full(len(leaves), np.nan)
+        for leaf, value in found.known.items():
+            raw[column[leaf]] = value
+        scores = raw + bonus[leaves] if bonus is not None else raw
+        position = column[found.best]
+        # Shares are lower bounds: all that is still open could at most have this much.
+        top = float(scores[position])
+        weights = np.exp(scores - top)
+        total = float(np.nansum(weights)) + (found.open_mass * float(np.exp(-top)) if bonus is None else 0.0)
+        decision = self._decision(
+            opcodes, subset, rule, leaves, scores, raw, null, weights / total, position, found.mass,
+            self.context.cost - before,
+        )  # fmt: skip
+        return replace(decision, margin=top - found.runner_up)
+
+    def _null_of_all(
+        self, opcodes: OpcodeSet, subset: Subset, null: Sequence[int], leaves: NDArray[np.int32]
+    ) -> Floats:
+        """Return the null's log-probability of every legal opcode, evaluated once in as many passes as it takes."""
+        known = self._recall(opcodes, subset, null)
+        if known is None:
+            tree = grow(opcodes.trie, subset, opcodes.scored, len(opcodes.trie.ids))
+            assert tree is not None  # the limit is above what any tree can need
+            scores = self.scorer.score([null], tree)
+            known = scores.log_probabilities[0][np.argsort(scores.leaves)]
+            self._remember(opcodes, subset, null, known)
+        return known
+
+    # -- the baseline --------------------------------------------------------------------------------------------
+
+    def _greedy(self, opcodes: OpcodeSet, subset: Subset, prompt: Sequence[int], rule: Rule) -> Decision:
+        before = self.context.cost
+        walked = walk(self.context, self.scorer.rows, opcodes.trie, subset, list(prompt))
+        leaves = subset.leaves()
+        position = int(np.flatnonzero(leaves == walked.leaf)[0])
+        raw = np.full(len(leaves), np.nan)
+        raw[position] = walked.log_probability
+        shares = np.where(np.isnan(raw), np.nan, np.exp(walked.log_share))
+        cost = self.context.cost - before
+        decision = self._decision(opcodes, subset, rule, leaves, raw, raw, None, shares, position, walked.mass, cost)
+        return replace(decision, margin=walked.margin)
+
+    def _decision(
+        self,
+        opcodes: OpcodeSet,
+        subset: Subset,
+        rule: Rule,
+        leaves: NDArray[np.int32],
+        scores: Floats,
+        raw: Floats,
+        null: Floats | None,
+        shares: Floats,
+        position: int,
+        mass: float,
+        cost: Cost,
+    ) -> Decision:
+        index = int(leaves[position])
+        ids = tuple(opcodes.trie.sequence(index).tolist())
+        choices = _choices(subset, ids)
+        others = np.delete(scores, position)
+        others = others[~np.isnan(others)]
+        return Decision(
+            index=index,
+            text=opcodes.labels[index],
+            ids=ids,
+            rule=str(rule.name),
+            leaves=leaves,
+            scores=scores,
+            raw=raw,
+            null=null,
+            shares=shares,
+            margin=float(scores[position] - others.max()) if len(others) else float("inf"),
+            legal_mass=mass,
+            chosen_tokens=choices,
+            forced_tokens=len(ids) - choices,
+            passes=cost.passes,
+            tokens_evaluated=cost.tokens,
+            stop=Stop.COMPLETE if choices else Stop.FORCED,
+            opcodes=opcodes,
+            refused_removals=cost.refused_removals,
+        )
+
+
+def _of(prior: Floats | None, leaves: NDArray[np.int32]) -> Floats | None:
+    return None if prior is None else prior[leaves]
+
+
+def _combined(raw: Floats, null: Floats | None, rule: Rule, prior: Floats | None) -> Floats:
+    """Return what the rule compares.
+
+    An opcode that is impossible (-inf) behind the prompt stays so, whatever the null says; one that only the null
+    finds impossible is compared as if the null had nothing against it. The planner's scores are centred and scaled
+    to its best and worst being 1 apart, so that a weight means log-probability; options it does not know get its worst.
+    """
+    scores = raw.copy()
+    if null is not None:
+        finite = np.isfinite(null)
+        scores[finite] -= rule.calibration * null[finite]
+    if prior is not None and rule.planner_weight:
+        known = prior[np.isfinite(prior)]
+        if len(known):
+            span = float(known.max() - known.min()) or 1.0
+            filled = np.where(np.isfinite(prior), prior, known.min())
+            scores = scores + rule.planner_weight * (filled - known.max()) / span
+    return scores
+
+
+def _softmax(scores: Floats) -> Floats:
+    top = float(np.max(scores, initial=-np.inf))
+    if not np.isfinite(top):
+        raise LogitsError(f"none of {len(scores)} legal opcodes has a finite log-probability")
+    weights = np.exp(scores - top)
+    out: Floats = weights / weights.sum()
+    return out
+
+
+def _first_best(scores: Floats, opcodes: OpcodeSet, leaves: NDArray[np.int32]) -> int:
+    """Return the position of the highest score; of equal ones that which comes first in the order of ids."""
+    best = np.flatnonzero(scores == scores.max())
+    if len(best) == 1:
+        return int(best[0])
+    return int(min(best.tolist(), key=lambda n: int(opcodes.trie.rank_of[leaves[n]])))
+
+
+def _choices(subset: Subset, ids: tuple[int, ...]) -> int:
+    """Return at how many places along a path more than one id was legal."""
+    trie = subset.trie
+    node, depth, count = 0, 0, 0
+    while True:
+        edges = subset.legal_edges(node)
+        count += len(edges) > 1
+        firsts = trie.edge_ids[edges]
+        edge = int(edges[int(np.searchsorted(firsts, ids[depth]))])
+        if trie.edge_child[edge] < 0:
+            return count
+        depth += len(trie.tail(edge))
+        node = int(trie.edge_child[edge])

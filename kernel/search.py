@@ -1,0 +1,254 @@
+"""The most probable opcode of a set too large to score whole: best first, with a proof. Knows no rule but `exact`.
+
+A log-probability only falls along a path, so what was summed up to a node bounds every opcode below it. When the best
+finished opcode is not below any bound that is still open, it is the best of all: that is the proof, and it holds
+whatever the number of opcodes.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel.compile import OpcodeSet
+from kernel.context import MAIN, Context, Growth
+from kernel.errors import ContextError
+from kernel.rows import RowReader
+from kernel.subset import Subset
+
+WIDTH = 16
+"""Open edges evaluated in one pass. A pass costs as much as some eight tokens, so a few wasted ones are cheap."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search knows when it stops.
+
+    Attributes:
+        best: opcode index of the winner; ties go to the first in the order of ids.
+        known: log-probability of each opcode that was evaluated to its end.
+        open_mass: probability that the rest, never evaluated, can have at most (all of it together).
+        runner_up: upper bound of the score of every other opcode.
+        mass: probability of the legal ids at the first branch.
+    """
+
+    best: int
+    known: dict[int, float]
+    open_mass: float
+    runner_up: float
+    mass: float
+
+
+@dataclass(order=True)
+class _Open:
+    """An edge whose first id has been scored; `value` is the sum so far, `bound` what is at most below."""
+
+    key: tuple[float, int]
+    node: int = field(compare=False)
+    edge: int = field(compare=False)
+    value: float = field(compare=False)
+    done: bool = field(compare=False, default=False)
+
+
+@dataclass
+class _Place:
+    """Where the memory holds the path to a node: a sequence, or none when it was given away."""
+
+    path: tuple[int, ...]  # ids behind the forced prefix
+    sequence: int | None
+    children: int
+
+
+class BestFirst:
+    """One search. Use it once.
+
+    Args:
+        bonus: float64, shape (n_leaves,), or None: added to an opcode's log-probability (minus the null's, say).
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        rows: RowReader,
+        opcodes: OpcodeSet,
+        subset: Subset,
+        bonus: NDArray[np.float64] | None = None,
+    ) -> None:
+        self.context = context
+        self.rows = rows
+        self.opcodes = opcodes
+        self.trie = opcodes.trie
+        self.subset = subset
+        self._ranked = None if bonus is None else bonus[self.trie.order]
+        self._heap: list[_Open] = []
+        self._places: dict[int, _Place] = {}
+        self._free = list(range(1, context.backend.n_seq))
+
+    def run(self, stem: list[int]) -> Found:
+        """Search behind a prompt of more than one legal opcode."""
+        prefix, root, depth = self._forced()
+        self._depth = depth
+        self._base = [*stem, *prefix]
+        self.context.check([self._base], self.trie.longest - depth)
+        self._places[root] = _Place((), MAIN, 0)
+        self._depths = {root: depth}
+        self.mass = 0.0
+
+        def first(_: int, __: int, row: NDArray[np.float32]) -> None:
+            edges = self.subset.legal_edges(root)
+            values = self.rows.log_probabilities(row, self.trie.edge_ids[edges])
+            self.mass = float(np.exp(values).sum())
+            self._push(root, edges, values)
+
+        self.context.open(self._base, first)
+        known: dict[int, float] = {}
+        try:
+            while not self._heap[0].done:
+                self._pass(known)
+        finally:
+            for place in self._places.values():
+                if place.sequence not in (None, MAIN):
+                    self.context.drop(place.sequence)
+        winner = heapq.heappop(self._heap)
+        rest = [item for item in self._heap if not item.done]
+        return Found(
+            self.trie.leaf(winner.edge),
+            known,
+            float(np.exp([item.value for item in rest]).sum()) if rest else 0.0,
+            -self._heap[0].key[0] if self._heap else float("-inf"),
+            self.mass,
+        )
+
+    def _forced(self) -> tuple[list[int], int, int]:
+        """Return the forced ids before the first branch, the branching node and its depth."""
+        prefix: list[int] = []
+        node = 0
+        edges = self.subset.legal_edges(node)
+        while len(edges) == 1 and self.trie.edge_child[edges[0]] >= 0:
+            prefix += self.trie.tail(int(edges[0])).tolist()
+            node = int(self.trie.edge_child[edges[0]])
+            edges = self.subset.legal_edges(node)
+        return prefix, node, len(prefix)
+
+    def _bonus(self, edge: int) -> float:
+        if self._ranked is None:
+            return 0.0
+        low, high = self.trie.bounds(edge)
+        return float(self._ranked[low:high].max())
+
+    def _push(self, node: int, edges: NDArray[np.intp], values: NDArray[np.float64]) -> None:
+        for edge, value in zip(edges.tolist(), values.tolist(), strict=True):
+            heapq.heappush(self._heap, _Open((-(value + self._bonus(edge)), edge), node, edge, value))
+        self._places[node].children += len(edges)
+
+    def _pass(self, known: dict[int, float]) -> None:
+        """Evaluate the most promising open edges together."""
+        backend = self.context.backend
+        batch: list[tuple[_Open, list[int], int, int]] = []  # edge, ids behind its first, depth, child node
+        growths: list[Growth] = []
+        finished: list[_Open] = []
+        used = 0
+        while self._heap and len(batch) < WIDTH:
+            if self._heap[0].done:
+                finished.append(heapq.heappop(self._heap))
+                continue
+            item = self._heap[0]
+            child = int(self.trie.edge_child[item.edge])
+            tail = self.trie.tail(item.edge).tolist()
+            depth = self._depths[item.node]
+            if child < 0:
+                leaf = self.trie.leaf(item.edge)
+                tail = tail[: max(1, int(self.opcodes.scored[leaf]) - depth)]
+            evaluate = tail if child >= 0 else tail[:-1]
+            if not evaluate:  # its only scored id is known: it is finished as it stands
+                heapq.heappop(self._heap)
+                self._finish(item, item.value, known, finished)
+                continue
+            place = self._places[item.node]
+            target = self._take({open_.node for open_, *_ in batch} | {item.node})
+            if target is None:
+                break
+            if place.sequence is not None:
+                source, length, ids = place.sequence, len(self._base) + len(place.path), evaluate
+            else:
+                source, length, ids = MAIN, len(self._base), [*place.path, *evaluate]
+            used += len(ids)
+            if batch and (used > backend.n_batch or used + self._held() > backend.n_ctx):
+                self._free.append(target)
+                break
+            heapq.heappop(self._heap)
+            growths.append(Growth(source, length, target, tuple(ids), len(ids) - len(evaluate)))
+            batch.append((item, tail, depth, child))
+        if growths:
+            self._evaluate(batch, growths, known, finished)
+        elif not finished:
+            raise ContextError(f"n_seq={backend.n_seq} and n_ctx={backend.n_ctx} are too small to search this set")
+        for item in finished:
+            heapq.heappush(self._heap, item)
+
+    def _evaluate(
+        self,
+        batch: list[tuple[_Open, list[int], int, int]],
+        growths: list[Growth],
+        known: dict[int, float],
+        finished: list[_Open],
+    ) -> None:
+        sums = [item.value for item, *_ in batch]
+        branches: list[tuple[NDArray[np.intp], NDArray[np.float64]] | None] = [None] * len(batch)
+
+        def read(number: int, offset: int, row: NDArray[np.float32]) -> None:
+            _, tail, _, child = batch[number]
+            position = offset - growths[number].first + 1
+            if position < len(tail):
+                sums[number] += float(self.rows.log_probabilities(row, np.asarray(tail[position : position + 1]))[0])
+            else:
+                edges = self.subset.legal_edges(child)
+                branches[number] = (edges, self.rows.log_probabilities(row, self.trie.edge_ids[edges]))
+
+        self.context.expand(growths, read)
+        for number, (item, tail, depth, child) in enumerate(batch):
+            target = growths[number].target
+            branch = branches[number]
+            if branch is None:
+                self.context.drop(target)
+                self._free.append(target)
+                self._finish(item, sums[number], known, finished)
+            else:
+                self._places[child] = _Place((*self._places[item.node].path, *tail), target, 0)
+                self._depths[child] = depth + len(tail)
+                self._push(child, branch[0], branch[1] + sums[number])
+                self._leave(item.node)
+
+    def _finish(self, item: _Open, value: float, known: dict[int, float], finished: list[_Open]) -> None:
+        known[self.trie.leaf(item.edge)] = value
+        finished.append(_Open((-(value + self._bonus(item.edge)), item.edge), item.node, item.edge, value, True))
+        self._leave(item.node)
+
+    def _leave(self, node: int) -> None:
+        """Give a node's sequence back when none of its edges is open any more."""
+        place = self._places[node]
+        place.children -= 1
+        if place.children == 0:
+            self._give_back(place)
+
+    def _give_back(self, place: _Place) -> None:
+        if place.sequence not in (None, MAIN):
+            self.context.drop(place.sequence)
+            self._free.append(place.sequence)
+            place.sequence = None
+
+    def _take(self, needed: set[int]) -> int | None:
+        """Return a free sequence; when there is none, take that of the place longest in memory and not needed."""
+        if not self._free:
+            for node, place in self._places.items():
+                if place.sequence not in (None, MAIN) and node not in needed:
+                    self._give_back(place)
+                    break
+        return self._free.pop() if self._free else None
+
+    def _held(self) -> int:
+        """Return an upper bound of the cells in use."""
+        return len(self._base) + sum(len(p.path) for p in self._places.values() if p.sequence not in (None, MAIN))
