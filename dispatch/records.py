@@ -235,7 +235,11 @@ class DecisionRecord(Record):
     nulls: tuple[Delta, ...] | None = None
     """Null prompt ids, each as difference from this decision's prompt ids."""
     legal: tuple[LegalRow, ...] | None = None
-    """The legal opcodes, in the order in which they were offered to the rule."""
+    """The legal opcodes, in the order in which they were offered to the rule; of very many the best by score."""
+    legal_count: int | None = None
+    """How many opcodes were legal."""
+    chosen: int | None = None
+    """Place of the choice in `legal`, from 0."""
     offered: tuple[Offer, ...] | None = None
     """The planner's options that the prompt showed, best first."""
     rule: str | None = None
@@ -252,6 +256,8 @@ class DecisionRecord(Record):
     """Tokens of `ids` that were a choice."""
     forced_tokens: int | None = None
     """Tokens of `ids` that had no legal alternative."""
+    refused_removals: int | None = None
+    """How often the model's memory refused to forget a part and was filled anew."""
     stop: str | None = None
     """Why decoding stopped."""
     model_ms: float | None = None

@@ -81,18 +81,17 @@ def redacted_copy(source: str | Path, target: str | Path, redactor: Redactor) ->
 
 
 def _row(record: DecisionRecord) -> dict[str, Any]:
-    text = record.text.strip()
-    taken = next((row for row in record.legal or () if row.text.strip() == text), None)
+    rows = record.legal or ()
+    taken = rows[record.chosen] if record.chosen is not None and record.chosen < len(rows) else None
     first, any_ = agreement(record) if record.offered else (None, None)
-    same = record.model_dump(include=set(COLUMNS) - {"rule", "cartridge", "legal"})
+    same = record.model_dump(include=set(COLUMNS) - {"rule", "legal"})
     return same | {
-        "cartridge": record.cartridge,
         "method": record.instruction.method,
         "arguments": canonical(record.instruction.arguments),
         "probability": taken.probability if taken else None,
         "logprob": taken.logprob if taken else None,
         "null": taken.null if taken else None,
-        "legal": len(record.legal) if record.legal is not None else None,
+        "legal": record.legal_count if record.legal_count is not None else len(rows) or None,
         "agree_first": first,
         "agree_any": any_,
     }

@@ -102,11 +102,10 @@ def decision(record: DecisionRecord, *, ledger: bool = False) -> Group:
 def _options(record: DecisionRecord) -> Table:
     """Return the strongest options, and always the one taken."""
     rows = list(record.legal or ())
-    wanted = record.text.strip()
+    taken = rows[record.chosen] if record.chosen is not None and record.chosen < len(rows) else None
     rows.sort(key=lambda row: (row.probability is None, -(row.probability or 0.0)))
-    taken = next((row for row in rows if row.text.strip() == wanted), None)
     top = rows[:ROWS]
-    if taken is not None and taken not in top:
+    if taken is not None and not any(row is taken for row in top):
         top[-1] = taken
     nulls = any(row.null is not None for row in top)
     table = Table("option", "share", "log-p", *(["null"] if nulls else []), box=None, pad_edge=False)
@@ -114,8 +113,8 @@ def _options(record: DecisionRecord) -> Table:
         style = "bold reverse" if row is taken else ""
         cells = [Text(shown(row.text), style), _share(row.probability), _number(row.logprob)]
         table.add_row(*cells, *([_number(row.null)] if nulls else []))
-    if len(rows) > len(top):
-        table.add_row(Text(f"and {len(rows) - len(top)} more", "dim"))
+    if (more := max(record.legal_count or 0, len(rows)) - len(top)) > 0:
+        table.add_row(Text(f"and {more} more", "dim"))
     return table
 
 

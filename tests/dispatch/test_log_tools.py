@@ -75,6 +75,7 @@ def session(path: Path, choices: list[int], **changes: Any) -> Path:
                         LegalRow(text=f"add {i}", logprob=-i - shift, probability=1 / 4)
                         for i in range(1, 4 + (n in changes.get("wider", ())))
                     ),
+                    chosen=by - 1,
                     offered=(Offer(instruction=add(1), score=2), Offer(instruction=add(2), score=1)),
                     margin=0.25,
                     passes=2,

@@ -75,6 +75,7 @@ def log(tmp_path: Path) -> Path:
                     result=engine.apply(key),
                     state=engine.state_hash(),
                     legal=tuple(rows),
+                    chosen=0,
                     rule="calibrated",
                     margin=0.4,
                     ledger=(step,),
