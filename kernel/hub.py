@@ -32,7 +32,7 @@ def parse(name: str) -> tuple[str, str]:
     if not found or any(part in (".", "..") for part in name.split("/")):
         raise UnknownModelError(f"{name!r} does not read hf:OWNER/REPO/FILE.gguf")
     if _SPLIT.search(name):
-        raise ModelError(
+        raise UnknownModelError(
             f"{name!r} is one part of a split model; join the parts (gguf-split --merge) and give the path"
         )
     return found[1], found[2]
@@ -111,9 +111,7 @@ def _verify(name: str, path: Path, sha256: str) -> None:
     if found != sha256:
         path.resolve().unlink()
         path.unlink(missing_ok=True)
-        raise ModelError(
-            f"{name}: the file has sha256 {found!r}, the hub promised {sha256!r}; it is removed, try again"
-        )
+        raise ModelError(f"{name}: has sha256 {found!r}, the hub promised {sha256!r}; nothing was kept, try again")
 
 
 def _bar(progress: Progress | None, size: int | None) -> type[Any]:
