@@ -1,0 +1,76 @@
+"""The ledger: eleven rows, the taken one among them, two rivals and two removed ones wherever they exist."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from dispatch.ledger import ledger_step
+from dispatch.records import LedgerStep
+
+
+def ledger(values: list[float], legal: list[int], taken: int) -> LedgerStep:
+    row = np.array(values, np.float32)
+    finite = row[np.isfinite(row)].astype(np.float64)
+    total = float(np.log(np.exp(finite).sum()))
+    return ledger_step(3, row, total, np.array(legal, np.int32), taken, lambda i: bytes([i % 256]))
+
+
+def test_a_small_step_by_hand() -> None:
+    """Four tokens at probabilities 1/8, 1/2, 1/4, 1/8; 0 and 2 are legal, 2 is taken."""
+    step = ledger([math.log(1), math.log(4), math.log(2), math.log(1)], [2, 0], 2)
+    assert (step.at, step.legal, step.mass) == (3, 2, 0.375)
+    assert [(row.id, row.legal) for row in step.rows] == [(1, False), (2, True), (0, True), (3, False)]
+    assert [row.logprob for row in step.rows] == [round(math.log(p), 6) for p in (1 / 2, 1 / 4, 1 / 8, 1 / 8)]
+    assert step.rows[1].piece == b"\x02"
+
+
+def test_the_taken_token_and_two_rivals_are_there_although_the_model_wants_others() -> None:
+    """Legal ids at the very bottom of 50 tokens; the nine strongest are removed ones."""
+    step = ledger([float(i) for i in range(50)], [0, 1, 2, 3], 1)
+    assert [row.id for row in step.rows if row.legal] == [3, 2, 1]
+    assert [row.id for row in step.rows if not row.legal] == list(range(49, 41, -1))
+
+
+def test_two_removed_ones_are_there_although_the_strongest_are_all_legal() -> None:
+    """Forty legal ids above everything else."""
+    step = ledger([float(i) for i in range(50)], list(range(10, 50)), 49)
+    assert [row.id for row in step.rows] == [*range(49, 40, -1), 9, 8]
+
+
+def test_what_is_not_finite_is_impossible() -> None:
+    """NaN and +inf never lead; a legal one of them is shown at minus infinity."""
+    step = ledger([math.nan, math.inf, 0.0, 0.0], [0, 2], 2)
+    assert [(row.id, row.logprob) for row in step.rows][:2] == [
+        (2, round(-math.log(2), 6)),
+        (3, round(-math.log(2), 6)),
+    ]
+    assert {row.id: row.logprob for row in step.rows}[0] == -math.inf
+    assert step.mass == 0.5
+
+
+@given(
+    row=hnp.arrays(np.float32, st.integers(1, 60), elements=st.integers(-4, 4).map(float)),
+    data=st.data(),
+)
+def test_every_ledger_keeps_its_promise(row: np.ndarray, data: st.DataObject) -> None:
+    """Against sorting by brute force: who is in, in which order, how many."""
+    ids = list(range(len(row)))
+    legal = data.draw(st.lists(st.sampled_from(ids), min_size=1, unique=True))
+    taken = data.draw(st.sampled_from(legal))
+    step = ledger(row.tolist(), legal, taken)
+    found = [r.id for r in step.rows]
+    ranked = sorted(ids, key=lambda i: (-row[i], i))
+    rivals = [i for i in ranked if i in legal and i != taken][:2]
+    removed = [i for i in ranked if i not in legal][:2]
+    must = {taken, *rivals, *removed}
+    assert must <= set(found)
+    assert found == sorted(found, key=lambda i: (-row[i], i))
+    assert len(found) == min(11, len(ids))
+    assert set(found) - must == set([i for i in ranked if i not in must][: 11 - len(must)])
+    assert step.mass == pytest.approx(sum(math.exp(r) for r in row[legal]) / sum(math.exp(r) for r in row), abs=1e-6)
