@@ -69,6 +69,10 @@ class UsageError(KernelError):
     """An argument of a command or of the API that makes no sense; commands exit with 2."""
 
 
+class UnknownCartridgeError(CartridgeError, UsageError):
+    """A cartridge that was typed wrong: no installed name, no module, no folder."""
+
+
 class UnknownModelError(ModelError, UsageError):
     """A model that was typed wrong: no name of the catalogue, no file, no `hf:` name."""
 

@@ -1,0 +1,73 @@
+"""Checks options against the signature of the function that takes them. Knows no cartridge."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
+
+from kernel.errors import UsageError, did_you_mean
+
+
+def takes(make: Callable[..., Any], name: str) -> bool:
+    """Return whether a function has an option of that name."""
+    return name in _names(make)
+
+
+def checked(
+    make: Callable[..., Any], given: Mapping[str, object], where: str, *, also: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return the options as `make` is annotated to take them: text that says a number becomes that number.
+
+    Args:
+        where: begins the errors.
+        also: names that somebody else takes care of, for the hint.
+    Raises:
+        UsageError: an option that `make` does not have, a value that it does not take, or one missing.
+
+    >>> def make(size: int = 3) -> None: ...
+    >>> checked(make, {"size": "5"}, "chess")
+    {'size': 5}
+    >>> checked(make, {"sise": "5"}, "chess")
+    Traceback (most recent call last):
+    kernel.errors.UsageError: chess has no option 'sise'; did you mean 'size'?
+    """
+    names = _names(make)
+    if unknown := [name for name in given if name not in names and ... not in names]:
+        known = {str(n) for n in names} | set(also)
+        raise UsageError(f"{where} has no option {unknown[0]!r}{did_you_mean(unknown[0], known)}")
+    if missing := [n for n, p in names.items() if n is not ... and p.default is p.empty and n not in given]:
+        raise UsageError(f"{where} needs the option {missing[0]!r}")
+    hints = _hints(make)
+    return {name: _value(value, hints.get(name, Any), f"{where}: option {name}") for name, value in given.items()}
+
+
+def _names(make: Callable[..., Any]) -> dict[Any, inspect.Parameter]:
+    """Return the options by name; `...` stands for any other name."""
+    found: dict[Any, inspect.Parameter] = {}
+    for name, parameter in inspect.signature(make).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            found[...] = parameter
+        elif parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            found[name] = parameter
+    return found
+
+
+def _hints(make: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(make)
+    except Exception:  # an annotation that only a type checker can resolve says nothing here
+        return {}
+
+
+def _value(value: object, annotation: Any, where: str) -> Any:
+    try:
+        return TypeAdapter(annotation).validate_python(value)
+    except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation):
+        return value  # a type of the author's own, which only their make() can check
+    except ValidationError as error:
+        raise UsageError(f"{where}={value!r}: {error.errors(include_url=False)[0]['msg']}") from error
