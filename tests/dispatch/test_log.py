@@ -117,6 +117,14 @@ def test_text_with_line_breaks_of_every_kind_stays_on_one_line() -> None:
     assert decode(body)["result"] == "a\nb\rc\u2028d\x00e"
 
 
+def test_half_a_surrogate_pair_is_written_as_an_escape() -> None:
+    """Command lines and file names can hold them; UTF-8 cannot."""
+    body = encode(some_decision(request="caf\udce9", result="門"))
+    assert rb'"request":"caf\udce9"' in body
+    assert "門".encode() in body
+    assert decode(body)["request"] == "caf\udce9"
+
+
 @pytest.mark.parametrize(
     ("body", "why"),
     [
