@@ -71,7 +71,7 @@ def replay_command(
         print(f"error: {shown(str(error))}", file=sys.stderr)
         raise typer.Exit(2 if isinstance(error, UsageError) else 1) from error
     if as_json:
-        documents = [report.model_dump(mode="json") for report in reports]
+        documents = [json.loads(report.model_dump_json()) for report in reports]  # NaN becomes null on the way
         print(json.dumps(documents[0] if len(documents) == 1 else documents, ensure_ascii=False, indent=2))
     else:
         _say(reports)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pty
 import select
@@ -81,7 +82,7 @@ def log(tmp_path: Path) -> Path:
                     ledger=(step,),
                 )
             )
-        log.outcome(Outcome(decisions=8, ending=Ending.LIMIT, detail="decisions"))
+        log.outcome(Outcome(decisions=8, ending=Ending.LIMIT, detail="decisions", totals={"mass": math.nan}))
     return path
 
 
@@ -124,6 +125,7 @@ def test_json_is_one_document_with_the_verdict(log: Path) -> None:
     code, out, _ = run(log, "--json")
     one = json.loads(out)
     assert (code, one["verdict"], one["decisions"], one["outcome"]["ending"]) == (0, "verified", 8, "limit")
+    assert one["outcome"]["totals"] == {"mass": None}
     log.with_name("cut.jsonl").write_bytes(log.read_bytes()[:-9])
     code, out, _ = run(log, log.with_name("cut.jsonl"), "--json")
     assert code == 1
