@@ -32,6 +32,7 @@ class Vocabulary:
         tokenize: the runtime's own tokenizer.
         adds_bos: whether the runtime puts BOS before a prompt of this model.
         eog: ids that end a generation (end of sequence, end of turn).
+        scheme: how the tokenizer splits and merges, `model/pre` of the GGUF file (`gpt2/qwen2`); "" when unknown.
         name: where it comes from, for messages.
     """
 
@@ -43,12 +44,14 @@ class Vocabulary:
         *,
         adds_bos: bool = False,
         eog: Iterable[int] = (),
+        scheme: str = "",
         name: str = "vocabulary",
     ) -> None:
         self.pieces = list(pieces)
         self.attributes = attributes
         self.adds_bos = adds_bos
         self.eog = frozenset(eog)
+        self.scheme = scheme
         self.name = name
         self._tokenize = tokenize
 
@@ -65,8 +68,12 @@ class Vocabulary:
 
     @cached_property
     def fingerprint(self) -> str:
-        """`b2:` and a hash of every piece and attribute: two models with equal ones share compiled tries."""
+        """`b2:` and a hash of the scheme and of every piece and attribute: models with equal ones share compiled tries.
+
+        The scheme counts, because equal pieces may be put together by different rules (qwen2 and qwen35).
+        """
         digest = hashlib.blake2b(digest_size=16)
+        digest.update(self.scheme.encode() + b"\0")
         digest.update(np.asarray([len(p) for p in self.pieces], np.int32).tobytes())
         digest.update(b"".join(self.pieces))
         digest.update(np.ascontiguousarray(self.attributes, np.int32).tobytes())

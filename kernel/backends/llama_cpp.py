@@ -89,6 +89,7 @@ def _vocabulary(api: Any, model: Any, name: str) -> Vocabulary:
             length = api.llama_token_to_piece(vocab, token, buffer, len(buffer), 0, True)
         pieces.append(buffer.raw[:length])
     attributes = np.fromiter((api.llama_vocab_get_attr(vocab, t) for t in range(size)), np.int32, size)
+    scheme = "/".join(_metadata(api, model, f"tokenizer.ggml.{key}") for key in ("model", "pre"))
     eog = [t for t in np.flatnonzero(attributes != 4).tolist() if api.llama_vocab_is_eog(vocab, t)]
 
     def tokenize(text: bytes, add_special: bool, parse_special: bool, _keep: Any = model) -> list[int]:
@@ -100,9 +101,15 @@ def _vocabulary(api: Any, model: Any, name: str) -> Vocabulary:
                 return out[:count]
             capacity = -count
 
-    return Vocabulary(
-        pieces, attributes, tokenize, adds_bos=bool(api.llama_vocab_get_add_bos(vocab)), eog=eog, name=name
-    )
+    adds_bos = bool(api.llama_vocab_get_add_bos(vocab))
+    return Vocabulary(pieces, attributes, tokenize, adds_bos=adds_bos, eog=eog, scheme=scheme, name=name)
+
+
+def _metadata(api: Any, model: Any, key: str) -> str:
+    """Return one text of the GGUF file's metadata, or "" when it is not there."""
+    buffer = ctypes.create_string_buffer(256)
+    length = api.llama_model_meta_val_str(model, key.encode(), buffer, len(buffer))
+    return buffer.value.decode(errors="replace") if length >= 0 else ""
 
 
 def default_threads() -> int:
