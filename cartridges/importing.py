@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from cartridges.blame import blame
-from kernel.errors import CartridgeError, did_you_mean
+from kernel.errors import CartridgeError, UnknownCartridgeError, did_you_mean
 
 MAKE = "make"
 """The function that returns the cartridge, unless another one is named."""
@@ -33,12 +33,15 @@ def function(module: ModuleType, name: str, where: str) -> Callable[..., Any]:
 
 
 def by_name(module: str, where: str) -> ModuleType:
-    """Import a module by its dotted name; whatever it raises becomes a CartridgeError that begins with `where`."""
+    """Import a module by its dotted name; whatever it raises becomes a CartridgeError that begins with `where`.
+
+    One that is not there is an UnknownCartridgeError.
+    """
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
-            raise CartridgeError(f"{where}: there is no module {error.name!r}") from error
+            raise UnknownCartridgeError(f"{where}: there is no module {error.name!r}") from error
         raise CartridgeError(f"{where} cannot be imported: {blame(error)}") from error
     except (Exception, SystemExit) as error:
         raise CartridgeError(f"{where} cannot be imported: {blame(error)}") from error
@@ -48,7 +51,8 @@ def by_path(path: Path, where: str) -> ModuleType:
     """Import the package in a folder, or one file, under the name that its folders give it.
 
     A folder inside another package is imported as part of that, so its imports mean what they mean elsewhere.
-    Raises CartridgeError when there is nothing to import, or when Python knows another module by that name.
+    Raises UnknownCartridgeError when there is nothing to import, CartridgeError when Python knows another module by
+    that name or the import fails.
     """
     file = _file(path, where)
     names, folder = ([] if file.name == "__init__.py" else [file.stem]), file.parent
@@ -74,11 +78,11 @@ def _file(path: Path, where: str) -> Path:
         if not file.is_file():
             inside = sorted(str(p.parent.name) for p in path.glob("*/__init__.py"))
             hint = f"; did you mean {str(path / inside[0])!r}?" if len(inside) == 1 else ""
-            raise CartridgeError(f"{where}: there is no __init__.py in {str(path)!r}{hint}")
+            raise UnknownCartridgeError(f"{where}: there is no __init__.py in {str(path)!r}{hint}")
         return file
     if not path.is_file():
         near = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise CartridgeError(f"{where}: there is no folder or file {str(path)!r}{_near(path.name, near)}")
+        raise UnknownCartridgeError(f"{where}: there is no folder or file {str(path)!r}{_near(path.name, near)}")
     if path.suffix != ".py":
         raise CartridgeError(f"{where}: {str(path)!r} is neither a folder nor a .py file")
     return path

@@ -16,7 +16,7 @@ import importlib.metadata
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -191,9 +191,10 @@ class Registry:
         except (Exception, SystemExit) as error:
             raise CartridgeError(f"{where} cannot be made: {blame(error)}") from error
         cartridge = _checked(made, entry, where)
-        if chosen is None:
-            return cartridge
-        return strategies.choose(cartridge, folder, str(chosen))
+        if chosen is not None:
+            cartridge = strategies.choose(cartridge, folder, str(chosen))
+        kept = ready if chosen is None else ready | {STRATEGY: str(chosen)}
+        return replace(cartridge, options={**cartridge.options, **kept}) if kept else cartridge
 
 
 def load(spec: str, **given: object) -> Cartridge:

@@ -1,0 +1,127 @@
+"""Checks of what a cartridge declares: words, labelled cases, pictures, and opcodes that become token ids and text."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from cartridges.checker.report import FaultError, SkipError
+from cartridges.checker.subject import Subject
+from kernel.compile import OpcodeSet
+from kernel.contract import Part
+from kernel.errors import KernelError
+from kernel.opcode import NAME
+
+WIDTHS = (20, 80, 200)
+"""Columns of the terminals that a picture has to fit."""
+
+SUMMARY = 120
+"""Characters of the line that `list` shows."""
+
+
+def words(subject: Subject) -> str:
+    """Name, version, summary and opcodes are declared."""
+    cartridge = subject.cartridge
+    if not NAME.fullmatch(cartridge.name):
+        raise FaultError(f"name {cartridge.name!r} does not match {NAME.pattern!r}")
+    if not cartridge.version or "@" in cartridge.version:
+        raise FaultError(f"version {cartridge.version!r} is empty or holds an @")
+    if not cartridge.summary or not cartridge.summary.isprintable() or len(cartridge.summary) > SUMMARY:
+        raise FaultError(f"summary {cartridge.summary!r} is not one line of 1 to {SUMMARY} characters")
+    if cartridge.offered < 1:
+        raise FaultError(f"offered={cartridge.offered!r}; at least one option is offered")
+    methods = Counter(opcode.method for opcode in cartridge.opcodes)
+    if twice := [method for method, count in methods.items() if count > 1]:
+        raise FaultError(f"two opcodes have the method {twice[0]!r}")
+    if silent := [opcode.__name__ for opcode in cartridge.opcodes if not (opcode.__doc__ or "").strip()]:
+        raise FaultError(f"opcode {silent[0]} has no docstring; it says what the opcode does")
+    if not cartridge.opcodes:
+        raise FaultError("there are no opcodes")
+    known = f"{len(cartridge.opcodes)} opcodes, {len(subject.instructions)} instructions"
+    return f"{known}, {len(subject.open)} of the opcodes open" if subject.open else known
+
+
+def compiles(subject: Subject) -> str:
+    """Every opcode compiles on every vocabulary."""
+    if not subject.vocabularies or not subject.wires:
+        raise SkipError("needs vocabularies and a wire form")
+    if not subject.instructions:
+        raise SkipError("no opcode can be written out")
+    longest = 0
+    for form, wire in subject.wires.items():
+        literals = [wire.literal(instruction) for instruction in subject.instructions]
+        for name, vocabulary in subject.vocabularies.items():
+            try:
+                compiled = OpcodeSet(literals, vocabulary)
+            except KernelError as error:
+                raise FaultError(f"{form} on {name}: {error}") from error
+            if len(compiled) != len(subject.instructions):
+                raise FaultError(f"{form} on {name}: {len(compiled)} of {len(subject.instructions)} can be reached")
+            longest = max(longest, int(compiled.scored.max()))
+    return (
+        f"{len(subject.instructions)} instructions, {' and '.join(subject.wires)}, on {_listed(subject.vocabularies)}; "
+        f"at most {longest} tokens tell one"
+    )
+
+
+def parses(subject: Subject) -> str:
+    """Every opcode parses back to itself."""
+    if not subject.wires:
+        raise SkipError("needs a wire form")
+    for form, wire in subject.wires.items():
+        for instruction in subject.instructions:
+            text = wire.literal(instruction).text
+            try:
+                back = wire.parse(text)
+            except KernelError as error:
+                raise FaultError(f"{form}: {text!r} does not parse: {error}") from error
+            if back != instruction:
+                raise FaultError(f"{form}: {instruction!r} is written {text!r}, which is {back!r}")
+    return f"{len(subject.instructions)} instructions, {' and '.join(subject.wires)}"
+
+
+def pictures(subject: Subject) -> str:
+    """The view draws at any width."""
+    drawn = 0
+    for where, engine in subject.game(subject.seeds[0], 10):
+        before = engine.state_hash()
+        for width in WIDTHS:
+            console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system="truecolor")
+            console.print(subject.cartridge.view.render(engine))
+            drawn += 1
+        if engine.state_hash() != before:
+            raise FaultError(f"{where}: render() changes the engine")
+    return f"{drawn} pictures, {', '.join(map(str, WIDTHS))} columns wide"
+
+
+def cases(subject: Subject) -> str:
+    """Labelled cases hold what is right."""
+    if subject.cartridge.cases is None:
+        raise SkipError("there are no labelled cases")
+    found = subject.cartridge.cases()
+    if not found:
+        raise FaultError("cases() returns none; leave it out instead")
+    ids = Counter(case.id for case in found)
+    if (top := ids.most_common(1)[0])[1] > 1:
+        raise FaultError(f"the id {top[0]!r} stands {top[1]} times")
+    for case in found:
+        if len(set(case.options)) < max(2, len(case.options)):
+            raise FaultError(f"case {case.id}: its options are not two or more different ones: {case.options!r}")
+        if case.answer not in case.options:
+            raise FaultError(f"case {case.id}: the answer {case.answer!r} is not among its options")
+        for null in case.prompt.nulls:
+            if _text(null) == _text(case.prompt.parts):
+                raise FaultError(f"case {case.id}: a null prompt is the prompt itself")
+    splits = Counter(case.split for case in found)
+    return ", ".join(f"{count} {split}" for split, count in sorted(splits.items()))
+
+
+def _text(parts: Sequence[Part]) -> str:
+    return "".join(part.text for part in parts)
+
+
+def _listed(names: object) -> str:
+    return ", ".join(map(str, names))  # type: ignore[call-overload]
