@@ -115,7 +115,9 @@ class Vocabulary:
         """Tokenize a prompt. Only trusted parts may yield control ids.
 
         Neighbouring parts without control text are tokenized as one run, so that words meet as the model
-        has learned them; `start` puts BOS first where the model wants it.
+        has learned them; `start` puts BOS first where the model wants it. What the vocabulary cannot spell (some
+        lack the bytes of rare characters) is left out or marked unknown as its own tokenizer does it: nobody chooses
+        a prompt, so no error. A literal is refused instead.
         """
         runs: list[tuple[str, bool]] = []
         for part in parts:
@@ -133,8 +135,14 @@ class Vocabulary:
             elif special:
                 ids += self._tokenize(text.encode(), False, True)
             else:
-                ids += self.plain(text)
+                ids += self._data(text)
         return ids
+
+    def _data(self, text: str) -> list[int]:
+        try:
+            return self.plain(text)
+        except BuildError:
+            return self._tokenize(text.encode(), False, False)
 
     def _has_control(self, text: str) -> bool:
         return bool(np.any((self.attributes[self._tokenize(text.encode(), False, True)] & CONTROL) != 0))
