@@ -14,6 +14,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +34,10 @@ SHORT = 7
 """Parts of up to this many bytes fit into one 64-bit key together with their length."""
 KEPT = 1 << 17
 """Different parts remembered; beyond it the memory starts anew, so that a million different words do not pile up."""
+FEW = 64
+"""So many texts are tokenized one by one: that costs less than cutting them."""
 CHECKED = 256
-"""How many texts, spread over the whole, are tokenized alone as well and compared."""
+"""At most so many texts, spread over the whole, are tokenized alone as well and compared."""
 
 
 def tokenize_bulk(
@@ -49,13 +52,22 @@ def tokenize_bulk(
     Raises:
         BuildError: as `vocabulary.literal`, for a text that cannot be an opcode.
     """
-    safe = safe_cuts(vocabulary, scheme)
-    if safe.any():
-        parts = PartTokenizer(vocabulary, safe)
+    parts = part_tokenizer(vocabulary, scheme) if len(texts) > FEW else None
+    if parts is not None:
         ids, offsets = _blocks(texts, parts.block, progress)
+        parts.forget()
         if _agrees(vocabulary, texts, ids, offsets):
             return ids, offsets
     return _blocks(texts, lambda some: _one_by_one(vocabulary, some), progress)
+
+
+def part_tokenizer(vocabulary: Vocabulary, scheme: str) -> PartTokenizer | None:
+    """Return the cutter of a vocabulary, made once; None when nothing can be cut."""
+    known = _CUTTERS.setdefault(vocabulary, {})
+    if scheme not in known:
+        safe = safe_cuts(vocabulary, scheme)
+        known[scheme] = PartTokenizer(vocabulary, safe) if safe.any() else None
+    return known[scheme]
 
 
 def _blocks(
@@ -80,18 +92,22 @@ def _blocks(
 
 def _one_by_one(vocabulary: Vocabulary, texts: Sequence[str]) -> tuple[Ids, Ids]:
     """Return the ids of some texts, flat, and how many each has; one call a text, the calls spread over threads."""
-    share = -(-len(texts) // _workers())
-    slices = [texts[at : at + share] for at in range(0, len(texts), share)]
-    with ThreadPoolExecutor(len(slices)) as pool:
-        answers = pool.map(lambda some: [vocabulary.literal(text) for text in some], slices)
-        sequences = [ids for answer in answers for ids in answer]
+    share = max(FEW, -(-len(texts) // _workers()))
+    if len(texts) <= share:
+        sequences = [vocabulary.literal(text) for text in texts]
+    else:
+        slices = [texts[at : at + share] for at in range(0, len(texts), share)]
+        with ThreadPoolExecutor(len(slices)) as pool:
+            answers = pool.map(lambda some: [vocabulary.literal(text) for text in some], slices)
+            sequences = [ids for answer in answers for ids in answer]
     counts = np.fromiter(map(len, sequences), np.int32, len(sequences))
     return np.fromiter((i for ids in sequences for i in ids), np.int32, int(counts.sum())), counts
 
 
 def _agrees(vocabulary: Vocabulary, texts: Sequence[str], ids: Ids, offsets: NDArray[np.int64]) -> bool:
     """Whether a sample of the texts, first and last included, has the ids that each has alone."""
-    sample = np.unique(np.linspace(0, len(texts) - 1, min(CHECKED, len(texts))).astype(np.intp)).tolist()
+    count = min(CHECKED, 8 + len(texts) // 64)
+    sample = np.unique(np.linspace(0, len(texts) - 1, count).astype(np.intp)).tolist()
     return all(ids[offsets[i] : offsets[i + 1]].tolist() == vocabulary.literal(texts[i]) for i in sample)
 
 
@@ -123,10 +139,14 @@ class PartTokenizer:
         self._glue = _glue(safe)
         self._known = _Known()
 
+    def forget(self) -> None:
+        """Free the parts that are known; the next block starts anew."""
+        self._known = _Known()
+
     def block(self, texts: Sequence[str]) -> tuple[Ids, Ids]:
         """Return the ids of some texts, flat, and how many each has."""
         if len(self._known.ends) > KEPT:
-            self._known = _Known()
+            self.forget()
         encoded = [text.encode() for text in texts]
         sizes = np.fromiter(map(len, encoded), np.intp, len(encoded))
         if not sizes.all():
@@ -215,7 +235,7 @@ class PartTokenizer:
         call: list[tuple[bytes, bytes]] = []
         size = 0
         for part in parts:
-            glue = self._glue[call[-1][1][-1]][part[0]] if call else b""
+            glue = SEPARATORS[self._glue[call[-1][1][-1]][part[0]]] if call else b""
             if glue is None or size > CALL:
                 yield call
                 call, size, glue = [], 0, b""
@@ -252,14 +272,17 @@ class PartTokenizer:
         return out, ends
 
 
-def _glue(safe: NDArray[np.bool_]) -> list[list[bytes | None]]:
-    """Return for each last byte and next first byte what to put between two parts, or None if nothing will do."""
-    table: list[list[bytes | None]] = [[None] * 256 for _ in range(256)]
-    for a, b in np.argwhere(safe).tolist():
-        table[a][b] = b""
-    left = ~safe
-    for separator in range(128):
-        for a, b in np.argwhere(left & np.outer(safe[:, separator], safe[separator])).tolist():
-            table[a][b] = bytes([separator])
-            left[a, b] = False
-    return table
+SEPARATORS: list[bytes | None] = [b"", *(bytes([byte]) for byte in range(128)), None]
+
+
+def _glue(safe: NDArray[np.bool_]) -> list[list[int]]:
+    """Return for each last byte and next first byte which of SEPARATORS to put between two parts."""
+    table = np.full((256, 256), len(SEPARATORS) - 1)
+    for separator in range(127, -1, -1):
+        table[np.outer(safe[:, separator], safe[separator])] = separator + 1
+    table[safe] = 0
+    rows: list[list[int]] = table.tolist()
+    return rows
+
+
+_CUTTERS: WeakKeyDictionary[Vocabulary, dict[str, PartTokenizer | None]] = WeakKeyDictionary()

@@ -14,6 +14,13 @@ from kernel.cuts import safe_cuts
 from kernel.errors import BuildError
 from kernel.vocab import BYTE, NORMAL, USER_DEFINED, Vocabulary
 
+
+@pytest.fixture(autouse=True)
+def cut_even_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handful of texts is enough for a test to go through the cutting."""
+    monkeypatch.setattr(bulk, "FEW", 1)
+
+
 CONTRACTION = r"'s|'t|'re|'ve|'m|'ll|'d"
 GPT2 = rf"{CONTRACTION}| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+"
 LLAMA3 = (
