@@ -56,7 +56,7 @@ class OpcodeSet:
         self._index: dict[str, int] = {}
         for position, text in enumerate(self.texts):
             if text in self._index:
-                raise BuildError(f"opcode {text!r} is declared twice")
+                raise BuildError(f"opcode {text!r} is declared twice", [(self._index[text], position)])
             self._index[text] = position
         sequences = [vocabulary.literal(text) for text in self.texts]
         ended = self._end_prefixes(sequences)
@@ -81,9 +81,13 @@ class OpcodeSet:
             if index is None:
                 raise NoLegalOpcodeError(f"{text!r} is legal but was never compiled{did_you_mean(text, self._index)}")
             leaves.append(index)
-        if len(leaves) == len(self.texts):
+        return self.subset_of(leaves)
+
+    def subset_of(self, indices: Sequence[int]) -> Subset:
+        """Return the subset of these opcode indices; raises NoLegalOpcodeError for none."""
+        if len(set(indices)) == len(self.texts):
             return self.everything
-        return Subset.of(self.trie, leaves)
+        return Subset.of(self.trie, indices)
 
     def index(self, text: str) -> int:
         """Return the position of a text; KeyError when it is unknown."""
@@ -93,7 +97,9 @@ class OpcodeSet:
         """Append the END to each sequence that begins another one; refuse what is still not told apart."""
         flat, offsets = _flatten(sequences)
         for a, b in duplicates(flat, offsets):
-            raise BuildError(f"opcodes {self.texts[a]!r} and {self.texts[b]!r} have one id sequence {sequences[a]}")
+            raise BuildError(
+                f"opcodes {self.texts[a]!r} and {self.texts[b]!r} have one id sequence {sequences[a]}", [(a, b)]
+            )
         begins = proper_prefixes(flat, offsets)
         if begins.any():
             end = self.vocabulary.literal(END)
@@ -103,11 +109,12 @@ class OpcodeSet:
             pairs = duplicates(flat, offsets)
             still = np.flatnonzero(proper_prefixes(flat, offsets)).tolist()
             if pairs or still:
-                a = pairs[0][0] if pairs else still[0]
+                a = next(x for x in pairs[0] if begins[x]) if pairs else still[0]
                 other = next(b for b, s in enumerate(sequences) if b != a and s[: len(sequences[a])] == sequences[a])
                 raise BuildError(
                     f"opcode {self.texts[a]!r} is the beginning of {self.texts[other]!r} even with {END!r} behind it; "
-                    "end both with a closing mark"
+                    "end both with a closing mark",
+                    [(a, other)],
                 )
         return begins
 
