@@ -15,49 +15,18 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 
-from cartridges import importing, options, strategies
-from cartridges.blame import blame
+from cartridges.offer import PATH, STRATEGY, VERSION, Entry, Maker
 from kernel.contract import Cartridge
-from kernel.errors import CartridgeError, KernelError, UnknownCartridgeError, did_you_mean
-from kernel.opcode import NAME, Opcode
+from kernel.errors import CartridgeError, KernelError, UnknownCartridgeError, UsageError, did_you_mean
+from kernel.opcode import NAME
+
+__all__ = ["GROUP", "STRATEGY", "Entry", "Found", "Registry", "load", "load_all"]
 
 GROUP = "cartridge_kernel.cartridges"
-VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")
-STRATEGY = "strategy"
-"""The option that every cartridge with a folder `strategies` takes."""
-
-_PATH = re.compile(r"[/\\]|^[.~]|\.py(:\w+)?$")
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """An offer: what it is called, what makes it, where it comes from. `version` is None when the offer has none."""
-
-    name: str
-    version: str | None
-    target: str
-    origin: str
-
-    @property
-    def id(self) -> str:
-        """`name@version`, or the name alone.
-
-        >>> Entry("chess", "2", "chess_cartridge.two:make", "chess-cartridge 1.4").id
-        'chess@2'
-        """
-        return self.name if self.version is None else f"{self.name}@{self.version}"
-
-    def __str__(self) -> str:
-        return f"{self.id} of {self.origin} ({self.target})"
-
-    def clashes(self, other: Entry) -> bool:
-        """Return whether the two could be one and the same cartridge as far as their names tell."""
-        return self.name == other.name and (None in (self.version, other.version) or self.version == other.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +52,7 @@ class Registry:
 
         Raises UnknownCartridgeError for an unknown name, CartridgeError for one that several offers have.
         """
-        if _PATH.search(spec):
+        if PATH.search(spec):
             return Entry("", None, spec, spec)
         name, at, version = spec.partition("@")
         if not NAME.fullmatch(name) or (at and not VERSION.fullmatch(version)):
@@ -105,20 +74,28 @@ class Registry:
             UsageError: an option that it does not have, or a value that the option does not take.
             CartridgeError: not to be found, imported or made, or not what its name says.
         """
-        return self._load(spec, given)[0]
+        return self._made(spec, Maker(self.find(spec)), given)
 
     def load_all(self, specs: Sequence[str], **given: object) -> list[Cartridge]:
-        """Make several for one session, each with the options given; two of one name are refused."""
+        """Make several for one session; an option goes to those that take it.
+
+        Raises:
+            UsageError: an option that none of them takes.
+            CartridgeError: as `load`, and for two of one name.
+        """
+        makers = [Maker(self.find(spec)) for spec in specs]
+        for name in given:
+            if makers and not any(maker.takes(name) for maker in makers):
+                makers[0].cartridge({name: given[name]})  # says what it has instead
         made: dict[str, tuple[Cartridge, Entry]] = {}
-        for spec in specs:
-            cartridge, entry = self._load(spec, given)
+        for spec, maker, own in zip(specs, makers, _shares(makers, given), strict=True):
+            cartridge = self._made(spec, maker, own)
             if cartridge.name in made:
                 other = made[cartridge.name][1]
                 raise CartridgeError(
-                    f"two cartridges are named {cartridge.name!r}: that of {other.origin} ({other.target}) and that "
-                    f"of {entry.origin} ({entry.target}); a session holds one"
+                    f"two cartridges are named {cartridge.name!r}: {other} and {maker.entry}; a session holds one"
                 )
-            made[cartridge.name] = (cartridge, entry)
+            made[cartridge.name] = (cartridge, maker.entry)
         return [cartridge for cartridge, _ in made.values()]
 
     def scan(self) -> list[Found]:
@@ -127,20 +104,21 @@ class Registry:
         for entry in self.entries:
             try:
                 self._only(entry.id, [e for e in self.entries if e.clashes(entry)])
-                found.append(Found(entry.id, entry.target, entry.origin, self._make(entry, {})))
+                found.append(Found(entry.id, entry.target, entry.origin, Maker(entry).cartridge({})))
             except KernelError as error:
                 found.append(Found(entry.id, entry.target, entry.origin, None, error))
         return sorted(found, key=lambda f: (f.id, f.origin))
 
-    def _load(self, spec: str, given: dict[str, object]) -> tuple[Cartridge, Entry]:
-        entry = self.find(spec)
-        cartridge = self._make(entry, given)
-        version = spec.partition("@")[2] if entry.name else ""
+    @staticmethod
+    def _made(spec: str, maker: Maker, given: Mapping[str, object]) -> Cartridge:
+        """Make it, and see that its version is the one that was asked for."""
+        cartridge = maker.cartridge(given)
+        version = spec.partition("@")[2] if maker.entry.name else ""
         if version and version != cartridge.version:
             raise UnknownCartridgeError(
-                f"no cartridge {spec!r}; {entry.origin} offers {cartridge.name}@{cartridge.version}"
+                f"no cartridge {spec!r}; {maker.entry.origin} offers {cartridge.name}@{cartridge.version}"
             )
-        return cartridge, entry
+        return cartridge
 
     def _installed(self) -> Iterator[Entry]:
         for point in importlib.metadata.entry_points(group=GROUP):
@@ -175,57 +153,26 @@ class Registry:
             way = f"name the version, {' or '.join(repr(e.id) for e in entries)}"
         raise CartridgeError(f"{spec!r} is offered {len(entries)} times: {', '.join(map(str, entries))}; {way}")
 
-    def _make(self, entry: Entry, given: dict[str, object]) -> Cartridge:
-        where = f"cartridge {entry.id!r} of {entry.origin}" if entry.name else f"cartridge {entry.target!r}"
-        module, name = _module(entry, where)
-        make = importing.function(module, name, where)
-        given = dict(given)
-        file = getattr(module, "__file__", None)
-        folder = Path(file).parent / strategies.FOLDER if file else None
-        chosen = given.pop(STRATEGY, None) if not options.takes(make, STRATEGY) else None
-        ready = options.checked(make, given, where, also=[STRATEGY] if folder and folder.is_dir() else [])
-        try:
-            made = make(**ready)
-        except KernelError:
-            raise
-        except (Exception, SystemExit) as error:
-            raise CartridgeError(f"{where} cannot be made: {blame(error)}") from error
-        cartridge = _checked(made, entry, where)
-        if chosen is not None:
-            cartridge = strategies.choose(cartridge, folder, str(chosen))
-        kept = ready if chosen is None else ready | {STRATEGY: str(chosen)}
-        return replace(cartridge, options={**cartridge.options, **kept}) if kept else cartridge
-
 
 def load(spec: str, **given: object) -> Cartridge:
     """Make a cartridge with the registry of what is installed now; see `Registry.load`."""
     return Registry().load(spec, **given)
 
 
-def _module(entry: Entry, where: str) -> tuple[ModuleType, str]:
-    """Import the module of an offer; return it and the name of the function that makes the cartridge."""
-    target = re.sub(r"\s*\[.*\]\s*$", "", entry.target).strip()  # an entry point may name extras
-    if not entry.name and _PATH.search(target):
-        head, colon, tail = target.rpartition(":")
-        if not (colon and tail.isidentifier()):
-            head, tail = target, importing.MAKE
-        return importing.by_path(Path(head), where), tail
-    module, _, name = target.partition(":")
-    return importing.by_name(module.strip(), where), name.strip() or importing.MAKE
+def load_all(specs: Sequence[str], **given: object) -> list[Cartridge]:
+    """Make several cartridges for one session; see `Registry.load_all`."""
+    return Registry().load_all(specs, **given)
 
 
-def _checked(cartridge: object, entry: Entry, where: str) -> Cartridge:
-    """Return a cartridge; refuse what is none, and one that is not what its offer says."""
-    if not isinstance(cartridge, Cartridge):
-        raise CartridgeError(f"{where}: {entry.target} made {cartridge!r}, no kernel.contract.Cartridge")
-    if not NAME.fullmatch(cartridge.name) or not VERSION.fullmatch(cartridge.version):
-        raise CartridgeError(
-            f"{where}: name {cartridge.name!r} and version {cartridge.version!r} must match "
-            f"{NAME.pattern!r} and {VERSION.pattern!r}"
-        )
-    if entry.name and (cartridge.name, cartridge.version) != (entry.name, entry.version or cartridge.version):
-        raise CartridgeError(f"{where} is made as {cartridge.name}@{cartridge.version}; make the two agree")
-    declared = [o.method for o in cartridge.opcodes if isinstance(o, type) and issubclass(o, Opcode)]
-    if not declared or len(declared) < len(cartridge.opcodes) or len(set(declared)) < len(declared):
-        raise CartridgeError(f"{where}: its opcodes must be Opcode classes with methods of their own: {declared}")
-    return cartridge
+def _shares(makers: Sequence[Maker], given: Mapping[str, object]) -> Iterator[dict[str, object]]:
+    """Yield for each maker the options that are its own; a strategy goes to those that have it by that id."""
+    strategy = given.get(STRATEGY)
+    known = [maker.strategies() for maker in makers]
+    if strategy is not None and len(makers) > 1 and not any(strategy in ids for ids in known):
+        everything = [i for ids in known for i in ids]
+        raise UsageError(f"no strategy {strategy!r} of these cartridges{did_you_mean(str(strategy), everything)}")
+    for maker, ids in zip(makers, known, strict=True):
+        if len(makers) == 1:
+            yield dict(given)
+        else:
+            yield {n: v for n, v in given.items() if (v in ids if n == STRATEGY else maker.takes(n))}

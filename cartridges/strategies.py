@@ -14,7 +14,7 @@ likes, but it cannot hold a control token.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -92,9 +92,8 @@ def read(folder: Path) -> dict[str, Strategy]:
     return found
 
 
-def choose(cartridge: Cartridge, folder: Path | None, chosen: str) -> Cartridge:
-    """Return the cartridge with one strategy of the folder; raises UsageError when there is no such one."""
-    known = read(folder) if folder is not None else {}
+def choose(cartridge: Cartridge, known: Mapping[str, Strategy], chosen: str) -> Cartridge:
+    """Return the cartridge with one of its strategies; raises UsageError when there is no such one."""
     if chosen not in known:
         raise UsageError(f"{cartridge.name}: no strategy {chosen!r}{did_you_mean(chosen, known)}")
     return with_strategy(cartridge, known[chosen])
