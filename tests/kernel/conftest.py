@@ -10,6 +10,7 @@ The models have random weights and two or three layers, but a real tokenizer and
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from kernel.backends.llama_cpp import read_vocabulary
 from kernel.vocab import CONTROL, NORMAL, Vocabulary
 
 Row = Callable[[tuple[int, ...]], NDArray[np.float32]]
@@ -150,6 +152,12 @@ def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for seed, (arch, path) in enumerate(paths.items()):
         write_model(path, arch, seed=seed, layers=3 if arch == "lfm2" else 2)
     return paths
+
+
+@pytest.fixture(scope="session")
+def load(vocab_ggufs: dict[str, Path]) -> Callable[[str], Vocabulary]:
+    """Read a real vocabulary by name, once."""
+    return functools.cache(lambda name: read_vocabulary(vocab_ggufs[name]))
 
 
 class Fresh:

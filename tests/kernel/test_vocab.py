@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -63,12 +62,6 @@ LITERALS = [
 ]
 
 Load = Callable[[str], Vocabulary]
-
-
-@pytest.fixture(scope="session")
-def load(vocab_ggufs: dict[str, Path]) -> Load:
-    """Read a vocabulary by name, once."""
-    return functools.cache(lambda name: read_vocabulary(vocab_ggufs[name]))
 
 
 every_generative = pytest.mark.parametrize("name", sorted(GENERATIVE))
@@ -302,9 +295,7 @@ def test_bytes_that_a_vocabulary_lacks_are_refused_in_literals_and_left_out_of_p
     """starcoder has no piece with the byte F1: its tokenizer drops it. No opcode may change so, a prompt goes on."""
     vocabulary, text = load("starcoder"), "a\U00040000b"
     assert not any(0xF1 in piece for piece in vocabulary.pieces)
-    with pytest.raises(
-        BuildError, match=r"expected b'a\\xf1\\x80.*, its pieces join to b'a\\x80\\x80\\x80b'"
-    ):
+    with pytest.raises(BuildError, match=r"expected b'a\\xf1\\x80.*, its pieces join to b'a\\x80\\x80\\x80b'"):
         vocabulary.literal(text)
     first = vocabulary.prompt([Part(text)])
     assert vocabulary.join(first) == b"a\x80\x80\x80b"
