@@ -1,0 +1,361 @@
+"""From N literal texts to the legal ids of a step: how long, how much memory, ours beside its peers.
+
+Each row is a fresh process: vocabulary and texts are loaded, then the clock starts and the memory is marked; texts go
+in, the first mask comes out; then sampled texts are walked token by token and every mask is timed. A peer that fails,
+is not installed, grows over the memory limit or takes longer than the time limit is a row that says so. Masks are
+compared with a brute-force search on samples: over the ids of all texts for engines that allow one tokenization, over
+the bytes of all texts for those that allow every one.
+
+    python benchmarks/bench_trie.py                                       everything: about half an hour
+    python benchmarks/bench_trie.py --n 1000 --peer ours,llguidance --vocab smollm2
+
+Peers: `pip install -e .[bench]` and, without its dependencies, xgrammar. Run it with nothing else on the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import bisect
+import gc
+import importlib.metadata
+import json
+import os
+import platform
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+from trie_peers import ENGINES, Engine
+
+SIZES = (5, 100, 1_000, 10_000, 100_000, 1_000_000)
+VOCABULARIES = {"smollm2": "gpt2/smollm", "gemma3-270m": "llama/default"}
+WALKED = 400
+"""Texts walked token by token for the time of a step."""
+WALK_SECONDS = 20.0
+"""A slow engine walks fewer."""
+
+# 92 x 143 x 100 = 1,315,600 different texts
+FIRST = """
+amber azure brass bright calm cedar clear cold coral crimson dark deep dusty early faint fine flint gentle gilded
+glass golden grand gray green hollow ivory jade keen large late light little lonely long lost loud lucky maple mellow
+misty narrow noble north old opal pale patient plain proud quick quiet rapid rare red rough royal rusty sandy sharp
+short silent silver slow small soft solid south spare stark steady still stone strong sunny sweet swift tall tender
+thin tidy tiny true vast velvet violet warm west white wide wild wise young
+"""
+SECOND = """
+anchor apple arrow badger barn basin beacon bell birch blade boat bottle branch bridge brook bucket cabin candle
+canyon castle cellar chair chapel cliff clock cloud coast coin compass cottage crane creek crown desk door dove drum
+eagle engine falcon farm feather fence ferry field flame forest fountain fox garden gate glacier glove grove hammer
+harbor hawk heron hill house island jacket kettle key kite ladder lake lamp lantern lark lemon lighthouse lily lock
+market meadow mill mirror moon mountain needle oak orchard otter owl paddle parrot path pebble pencil pepper piano
+pigeon pillow pine pocket pond puzzle rabbit raven ribbon ridge river road robin rocket rope sail salmon school shadow
+shed ship shore signal spoon sparrow spring star stable stove street summit table temple tent thread tiger tower trail
+tunnel valley village wagon wall watch wave well wheel whistle willow window wolf
+"""
+
+
+def make_texts(kind: str, count: int) -> list[str]:
+    """Return different JSON texts: `names` share words, as names do; `letters` share nothing, the worst case."""
+    if kind == "letters":
+        rng = random.Random(count)
+        return ['"' + "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=12)) + '"' for _ in range(count)]
+    firsts, seconds = FIRST.split(), SECOND.split()
+    picked = np.random.default_rng(0).permutation(len(firsts) * len(seconds) * 100)[:count].tolist()
+    many = len(seconds)
+    return [f'{{"item":"{firsts[at // 100 // many]}-{seconds[at // 100 % many]}-{at % 100:02d}"}}' for at in picked]
+
+
+def status(field: str) -> float:
+    """Return a field of /proc/self/status in MB; 0 where there is no such file."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith(field)), 0.0)
+
+
+def percentiles(nanoseconds: Sequence[int]) -> dict[str, float]:
+    """Return median, 99th percentile and maximum in microseconds."""
+    values = np.asarray(nanoseconds) / 1000
+    return {
+        "median_us": float(np.median(values)),
+        "p99_us": float(np.percentile(values, 99)),
+        "max_us": float(values.max()),
+    }
+
+
+def work(peer: str, n: int, vocab: str, kind: str, model: str) -> dict[str, Any]:
+    """Measure one row in this process."""
+    from kernel.backends.llama_cpp import read_vocabulary
+
+    vocabulary = read_vocabulary(Path(model))
+    assert vocabulary.is_text.any()
+    texts = make_texts(kind, n)
+    assert len(set(texts)) == n
+    walked = [texts[i] for i in np.unique(np.linspace(0, n - 1, min(n, WALKED)).astype(int))]
+    random.Random(1).shuffle(walked)
+    paths = [vocabulary.literal(text) for text in walked]
+
+    start = time.perf_counter()
+    engine = ENGINES[peer](vocabulary, VOCABULARIES[vocab])
+    row: dict[str, Any] = {"peer": peer, "n": n, "vocab": vocab, "texts": kind}
+    row["once_a_model_s"] = time.perf_counter() - start
+    gc.collect()
+    try:
+        Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+    except OSError:
+        row["peak_counts_from"] = "start of the process"
+    before = status("VmRSS")
+    start = time.perf_counter()
+    engine.compile(texts)
+    engine.reset()
+    engine.mask()
+    row["first_mask_s"] = time.perf_counter() - start
+    row |= {f"{part}_s": seconds for part, seconds in engine.parts.items()}
+
+    clock = time.perf_counter_ns
+    masks: list[int] = []
+    steps: list[int] = []
+    end = time.perf_counter() + WALK_SECONDS
+    for path in paths:
+        engine.reset()
+        for token in path:
+            a = clock()
+            engine.mask()
+            b = clock()
+            engine.advance(token)
+            c = clock()
+            masks.append(b - a)
+            steps.append(c - a)
+        if time.perf_counter() > end:
+            break
+    row["peak_mb"] = status("VmHWM") - before
+    row["kept_mb"] = status("VmRSS") - before
+    row["mask"] = percentiles(masks)
+    row["step"] = percentiles(steps)
+    row["steps"] = len(masks)
+    row |= check(engine, texts, walked, paths)
+    return row
+
+
+def check(engine: Engine, texts: Sequence[str], walked: Sequence[str], paths: list[list[int]]) -> dict[str, Any]:
+    """Compare masks with brute force: every position of some texts; and time branching positions alone."""
+    wrong = narrower = checked = 0
+    branching: list[int] = []
+    if engine.by_ids:
+        ids, offsets = engine.sequences()
+        samples = paths[:40]
+    else:
+        ids, offsets = np.empty(0, np.int32), np.empty(0, np.int64)
+        samples = paths[:3]
+        ordered = sorted(text.encode() for text in texts)
+    for path in samples:
+        engine.reset()
+        for at in range(len(path)):
+            start = time.perf_counter_ns()
+            engine.mask()
+            took = time.perf_counter_ns() - start
+            allowed = engine.allowed()
+            if engine.by_ids:
+                expected = next_ids(ids, offsets, path[:at])
+                if len(expected) > 1:
+                    branching.append(took)
+            else:
+                expected = next_by_bytes(engine, ordered, path[:at])
+            checked += 1
+            narrower += allowed < expected and path[at] in allowed
+            wrong += allowed != expected and not (allowed < expected and path[at] in allowed)
+            engine.advance(path[at])
+    out: dict[str, Any] = {"masks_checked": checked, "masks_wrong": wrong, "masks_narrower": narrower}
+    if branching:
+        out["mask_where_paths_part"] = percentiles(branching)
+    return out
+
+
+def next_ids(ids: NDArray[np.int32], offsets: NDArray[np.int64], prefix: list[int]) -> set[int]:
+    """Return the ids that follow a prefix in any of the sequences, by looking at all of them."""
+    starts = offsets[np.flatnonzero(np.diff(offsets) > len(prefix))]
+    for at, token in enumerate(prefix):
+        starts = starts[ids[starts + at] == token]
+    return set(ids[starts + len(prefix)].tolist())
+
+
+def next_by_bytes(engine: Engine, ordered: list[bytes], prefix: list[int]) -> set[int]:
+    """Return every id whose bytes go on a text that begins with the bytes of the prefix, by trying all ids."""
+    vocabulary = engine.vocabulary
+    head = vocabulary.join(prefix)
+    low = bisect.bisect_left(ordered, head)
+    high = bisect.bisect_left(ordered, head + b"\xff" * 8)
+    out = set()
+    for token in np.flatnonzero(vocabulary.is_text).tolist():
+        wanted = head + vocabulary.pieces[token]
+        at = bisect.bisect_left(ordered, wanted, low, high)
+        if at < high and ordered[at].startswith(wanted):
+            out.add(token)
+    return out
+
+
+def run(arguments: list[str], seconds: float, gigabytes: float) -> dict[str, Any]:
+    """Run one row in a fresh process; return its row, or a row that says what went wrong."""
+    process = subprocess.Popen(
+        [sys.executable, __file__, "--work", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    end = time.monotonic() + seconds
+    failure = None
+    while process.poll() is None and failure is None:
+        time.sleep(0.05)
+        if time.monotonic() > end:
+            failure = f"over {seconds:.0f} s"
+        try:
+            used = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        except (OSError, IndexError):
+            continue
+        if used > gigabytes * 1e9:
+            failure = f"over {gigabytes:.0f} GB"
+    if failure is not None:
+        process.send_signal(signal.SIGKILL)
+    out, err = process.communicate()
+    if failure is None and process.returncode == 0:
+        result: dict[str, Any] = json.loads(out.splitlines()[-1])
+        return result
+    if failure is None:
+        lines = [line for line in err.splitlines() if line.strip()] or [f"exit {process.returncode}"]
+        failure = "not installed" if "ModuleNotFoundError" in lines[-1] else lines[-1][:160]
+    return {"failure": failure}
+
+
+def machine() -> dict[str, Any]:
+    """Return what a reader needs to compare: processor, cores, memory, versions, commit."""
+    cpu = next(
+        (line.split(":")[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
+        platform.processor(),
+    )
+    memory = next((int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), 0)
+    versions = {"python": platform.python_version(), "numpy": np.__version__}
+    for name in ("llama-cpp-python", *(engine.package for engine in ENGINES.values() if engine.package)):
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return {
+        "cpu": cpu,
+        "cores": os.cpu_count(),
+        "memory_gb": round(memory / 1e6, 1),
+        "load": [round(value, 2) for value in os.getloadavg()],
+        "versions": versions,
+        "commit": commit.stdout.strip(),
+    }
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []
+
+
+def show(rows: list[dict[str, Any]], console: Console) -> None:
+    """Print a table for each vocabulary; ratios are to our row of the same N."""
+    for vocab in dict.fromkeys(row["vocab"] for row in rows):
+        table = Table(title=f"{vocab}: time from texts to the first mask, one mask, memory (times ours in brackets)")
+        for column in (
+            "N",
+            "engine",
+            "first mask",
+            "mask median",
+            "mask p99",
+            "mask + advance",
+            "peak growth",
+            "check",
+        ):
+            table.add_column(column, justify="left" if column == "engine" else "right")
+        size = None
+        for row in (row for row in rows if row["vocab"] == vocab):
+            if size not in (None, row["n"]):
+                table.add_section()
+            size = row["n"]
+            base = next((r for r in rows if r["vocab"] == vocab and r["n"] == size and r["peer"] == "ours"), {})
+            table.add_row(f"{size:,}", row["peer"], *_cells(row, base))
+        console.print(table)
+
+
+def _cells(row: dict[str, Any], base: dict[str, Any]) -> list[str]:
+    if "failure" in row:
+        return [row["failure"]]
+
+    def times(value: float, reference: float | None) -> str:
+        same = reference is None or row["peer"] == "ours" or reference <= 0
+        return "" if same or reference is None else f" ({value / reference:.1f}x)"
+
+    first, mask, step = row["first_mask_s"], row["mask"], row["step"]
+    other = base.get("mask", {})
+    return [
+        (f"{first:.2f} s" if first >= 0.1 else f"{first * 1000:.1f} ms") + times(first, base.get("first_mask_s")),
+        f"{mask['median_us']:.2f} us" + times(mask["median_us"], other.get("median_us")),
+        f"{mask['p99_us']:.1f} us" + times(mask["p99_us"], other.get("p99_us")),
+        f"{step['median_us']:.2f} us",
+        f"{row['peak_mb']:.0f} MB" + times(row["peak_mb"], base.get("peak_mb") if row["n"] >= 100_000 else None),
+        _verdict(row),
+    ]
+
+
+def _verdict(row: dict[str, Any]) -> str:
+    if row["masks_wrong"]:
+        return f"{row['masks_wrong']} of {row['masks_checked']} wrong"
+    return f"{row['masks_narrower']} of {row['masks_checked']} narrower" if row["masks_narrower"] else "ok"
+
+
+def main() -> None:
+    """Run the rows that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--n", default=",".join(map(str, SIZES)), help="sizes, comma-separated (default: %(default)s)")
+    parser.add_argument("--peer", default=",".join(ENGINES), help="engines, comma-separated (default: %(default)s)")
+    parser.add_argument("--vocab", default=",".join(VOCABULARIES), help="models (default: %(default)s)")
+    parser.add_argument("--texts", default="names", choices=["names", "letters"], help="(default: %(default)s)")
+    parser.add_argument("--timeout", type=float, default=120.0, help="seconds a row (default: %(default)s)")
+    parser.add_argument("--memory", type=float, default=20.0, help="GB a row (default: %(default)s)")
+    parser.add_argument("--out", type=Path, help="also write the JSON here")
+    parser.add_argument("--work", nargs=5, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.work:
+        peer, size, vocab, kind, model = options.work
+        print(json.dumps(work(peer, int(size), vocab, kind, model)))
+        return
+    from kernel import models
+
+    console = Console(stderr=True, width=150)
+    rows: list[dict[str, Any]] = []
+    for vocab in options.vocab.split(","):
+        model = str(models.resolve(vocab))
+        gave_up: dict[str, str] = {}
+        for size in map(int, options.n.split(",")):
+            for peer in options.peer.split(","):
+                row = {"peer": peer, "n": size, "vocab": vocab, "texts": options.texts}
+                if peer in gave_up:
+                    row["failure"] = gave_up[peer]
+                else:
+                    row |= run([peer, str(size), vocab, options.texts, model], options.timeout, options.memory)
+                    if "failure" in row and row["failure"].startswith("over"):
+                        gave_up[peer] = f"not tried: {row['failure']} at N = {size:,}"
+                rows.append(row)
+                console.print(f"{vocab} {size:>9,} {peer:<14}", " | ".join(_cells(row, {})), highlight=False)
+    show(rows, Console(width=150))
+    result = {"benchmark": "trie", "machine": machine(), "arguments": sys.argv[1:], "rows": rows}
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
