@@ -14,8 +14,13 @@ from kernel.errors import UsageError, did_you_mean
 
 
 def takes(make: Callable[..., Any], name: str) -> bool:
-    """Return whether a function has an option of that name."""
-    return name in _names(make)
+    """Return whether a function has an option of that name, or takes any."""
+    return name in (found := _names(make)) or ... in found
+
+
+def names(make: Callable[..., Any]) -> set[str]:
+    """Return the names of its options."""
+    return {name for name in _names(make) if name is not ...}
 
 
 def checked(
@@ -36,11 +41,9 @@ def checked(
     Traceback (most recent call last):
     kernel.errors.UsageError: chess has no option 'sise'; did you mean 'size'?
     """
-    names = _names(make)
-    if unknown := [name for name in given if name not in names and ... not in names]:
-        known = {str(n) for n in names} | set(also)
-        raise UsageError(f"{where} has no option {unknown[0]!r}{did_you_mean(unknown[0], known)}")
-    if missing := [n for n, p in names.items() if n is not ... and p.default is p.empty and n not in given]:
+    if unknown := [name for name in given if not takes(make, name)]:
+        raise UsageError(f"{where} has no option {unknown[0]!r}{did_you_mean(unknown[0], names(make) | set(also))}")
+    if missing := [n for n, p in _names(make).items() if n is not ... and p.default is p.empty and n not in given]:
         raise UsageError(f"{where} needs the option {missing[0]!r}")
     hints = _hints(make)
     return {name: _value(value, hints.get(name, Any), f"{where}: option {name}") for name, value in given.items()}

@@ -85,8 +85,9 @@ class Registry:
         """
         makers = [Maker(self.find(spec)) for spec in specs]
         for name in given:
-            if makers and not any(maker.takes(name) for maker in makers):
-                makers[0].cartridge({name: given[name]})  # says what it has instead
+            if not any(maker.takes(name) for maker in makers):
+                known = {option for maker in makers for option in maker.options()}
+                raise UsageError(f"{' '.join(specs)}: there is no option {name!r}{did_you_mean(name, known)}")
         made: dict[str, tuple[Cartridge, Entry]] = {}
         for spec, maker, own in zip(specs, makers, _shares(makers, given), strict=True):
             cartridge = self._made(spec, maker, own)

@@ -1,0 +1,19 @@
+"""Labelled requests, one right command each: what `eval` measures on. Nothing may be tuned on `test`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cartridges.casefile import RequestRow, case, read, words
+from cartridges.phrasing import asked
+from kernel.contract import Case
+
+from .opcodes import COMMANDS
+
+FILE = Path(__file__).with_name("cases.jsonl")
+
+
+def cases() -> list[Case]:
+    """Return the cases in file order; the options of each are all commands."""
+    options = [words(command) for command in COMMANDS]
+    return [case(row, asked(row.request), options) for row in read(FILE, RequestRow)]

@@ -1,0 +1,26 @@
+"""What the model may say: one class an opcode, its fields are the arguments. Knows no state."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from cartridges.casefile import commands
+from kernel.opcode import Opcode
+
+NAME = "template"
+
+
+class Move(Opcode):
+    """Go one floor up or down."""
+
+    way: Literal["up", "down"]
+
+
+class Doors(Opcode):
+    """Open the doors here, so that people get out and in."""
+
+
+OPCODES: tuple[type[Opcode], ...] = (Move, Doors)
+
+COMMANDS = commands(NAME, OPCODES)
+"""Every instruction, in declaration order: move up, move down, doors."""
