@@ -101,7 +101,8 @@ def grow(trie: Trie, subset: Subset, scored: NDArray[np.int32], limit: int) -> S
     """Lay out the tree of the legal opcodes, or return None when it needs more than `limit` evaluated tokens.
 
     The last scored id of an opcode is only read, never evaluated. What every legal opcode begins with is
-    evaluated but not scored: it cannot tell them apart.
+    evaluated but not scored: it cannot tell them apart. An opcode counts through its last scored id, or through the
+    id that tells it from all other legal ones when that comes later.
 
     Args:
         scored: int32, shape (n_leaves,): how many leading ids of each opcode are scored.
@@ -132,13 +133,12 @@ def grow(trie: Trie, subset: Subset, scored: NDArray[np.int32], limit: int) -> S
         edges = subset.legal_edges(node)
         slots: list[int] = []
         for edge in edges.tolist():
-            tail = trie.tail(edge).tolist()
             child = int(trie.edge_child[edge])
-            if child >= 0:
-                evaluate, leaf = tail, -1
-            else:
-                leaf = trie.leaf(edge)
-                tail = tail[: max(1, int(scored[leaf]) - depth)]
+            if child >= 0 and subset.count(edge) > 1:
+                evaluate = tail = trie.tail(edge).tolist()
+            else:  # one legal opcode below: where illegal ones part from it is nothing to choose
+                child, leaf = -1, _only_leaf(trie, subset, edge)
+                tail = trie.sequence(leaf)[depth:].tolist()[: max(1, int(scored[leaf]) - depth)]
                 evaluate = tail[:-1]
             at = point
             for position, token in enumerate(evaluate):
@@ -166,3 +166,10 @@ def grow(trie: Trie, subset: Subset, scored: NDArray[np.int32], limit: int) -> S
     tips = tuple(p for p in range(len(tokens)) if p not in inner)
     longest = max(len(trie.sequence(leaf)) for leaf in leaves)
     return ScoreTree(tuple(prefix), tuple(tokens), tuple(parents), tuple(reads), tuple(leaves), tips, longest)
+
+
+def _only_leaf(trie: Trie, subset: Subset, edge: int) -> int:
+    """Return the one legal leaf below an edge."""
+    while trie.child(edge) >= 0:
+        edge = int(subset.legal_edges(trie.child(edge))[0])
+    return trie.leaf(edge)
