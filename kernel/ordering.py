@@ -6,6 +6,7 @@ as many ids as fit into one 64-bit key, sorts once, and goes on only with the se
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,6 +100,20 @@ def duplicates(ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> list[tuple
     [(0, 2)]
     """
     return Ordering.of(ids, offsets).duplicates()
+
+
+def extended(
+    ids: NDArray[np.int32], offsets: NDArray[np.int64], which: NDArray[np.bool_], tail: Sequence[int]
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the sequences with `tail` behind those marked in `which`, as new arrays.
+
+    >>> extended(np.array([1, 2, 1], np.int32), np.array([0, 2, 3]), np.array([False, True]), [9, 8])
+    (array([1, 2, 1, 9, 8], dtype=int32), array([0, 2, 5]))
+    """
+    ends = np.repeat(offsets[1:][which], len(tail))
+    longer = np.insert(ids, ends, np.tile(np.asarray(tail, np.int32), int(which.sum())))
+    grown = np.concatenate([[0], np.cumsum(which * len(tail))])
+    return longer, offsets + grown
 
 
 def check(ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> None:

@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel.errors import BuildError
-from kernel.ordering import Ordering, duplicates, proper_prefixes
+from kernel.ordering import Ordering, duplicates, extended, proper_prefixes
 from kernel.trie import Trie
 
-# A vocabulary of 18 pieces, drawn as a tree:
+# A toy vocabulary, drawn as a tree of its pieces:
 #
-#   c ── call            n ── north          s ── saying
-#   o ── open ── opener  p ── pick ── pickaxe    s ── say ── saying
-#   d ── drop            " " ── " north"
-PIECES = [*" acdeginoprstuwxy", "go", "north", "pick", "axe", "say", "ing", "aying", "left", " north", "a ", "b", "end"]
+#   g ── go              s ── say            a ── axe
+#   p ── pick            │                   └─── aying
+#   i ── ing             end                 " " ── " north"
+PIECES = ["s", "go", "pick", "axe", "say", "ing", "aying", " north", "end"]
 ID = {piece: i for i, piece in enumerate(PIECES)}
 
 
@@ -112,6 +112,18 @@ def test_order_prefixes_and_duplicates_equal_the_definition(sequences: list[list
     assert duplicates(ids, offsets) == [
         (sequences.index(s), j) for j, s in enumerate(sequences) if sequences.index(s) < j
     ]
+
+
+@given(few_ids, st.lists(st.integers(0, 9), max_size=3))
+@settings(max_examples=100, deadline=None)
+def test_tail_is_put_behind_the_marked_sequences_only(sequences: list[list[int]], tail: list[int]) -> None:
+    """Compared with list concatenation."""
+    ids, offsets = flat(sequences)
+    which = np.array([len(s) % 2 == 0 for s in sequences])
+    longer, ends = extended(ids, offsets, which, tail)
+    expected = [s + tail if marked else s for s, marked in zip(sequences, which.tolist(), strict=True)]
+    assert longer.tolist() == [i for s in expected for i in s]
+    assert ends.tolist() == [0, *np.cumsum([len(s) for s in expected]).tolist()]
 
 
 def test_textual_prefix_that_is_no_token_prefix_is_two_leaves() -> None:
