@@ -62,8 +62,8 @@ class ModelRecord(Record):
 
     name: str
     """The name or path that was asked for."""
-    sha256: str | None = None
-    """Checksum of the model file."""
+    fingerprint: str | None = None
+    """Hash of the size, head and tail of the model file: equal ones hold the same weights."""
     tokenizer: str | None = None
     """Fingerprint of the vocabulary: equal fingerprints mean that ids mean the same."""
 

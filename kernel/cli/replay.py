@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,14 +14,15 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
+from cartridges import registry
 from dispatch.cursor import Cursor
 from dispatch.read import LogReader
 from dispatch.records import CartridgeRecord
-from dispatch.replay import Replay, ReplayReport, Step, replay
+from dispatch.replay import MakeCartridge, Replay, ReplayReport, Step, replay
 from kernel.cli.frame import Frame, shown
 from kernel.cli.keys import keys
 from kernel.contract import Cartridge
-from kernel.errors import CartridgeError, KernelError, UsageError
+from kernel.errors import CartridgeError, KernelError, UnknownCartridgeError, UsageError
 from kernel.opcode import NAME
 
 PACE_MS = 50.0
@@ -37,6 +38,10 @@ Speed = Annotated[float, typer.Option(help="Show it so many times as fast as it 
 First = Annotated[int, typer.Option("--from", help="Show from this decision on; what is before is verified.", min=1)]
 Last = Annotated[int | None, typer.Option("--to", help="Stop after this decision.", min=0)]
 Keys = Annotated[bool, typer.Option("--step", help="Step with the keyboard.")]
+Specs = Annotated[
+    list[str] | None,
+    typer.Option("--cartridge", help="Where the log's cartridge is, if it is not installed.", show_default=False),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document (implies --headless).")]
 
 
@@ -47,6 +52,7 @@ def replay_command(
     first: First = 1,
     last: Last = None,
     step: Keys = False,
+    cartridge: Specs = None,
     as_json: AsJson = False,
 ) -> None:
     """Play a session log again without the model and compare every state.
@@ -54,6 +60,7 @@ def replay_command(
     Exits with 0 when everything verifies, with 1 when a log is damaged, unfinished or differs.
     """
     console = Console()
+    make = partial(make_cartridge, specs=cartridge or ())
     try:
         if speed <= 0:
             raise UsageError(f"replay: --speed {speed:g} is not above 0")
@@ -62,11 +69,11 @@ def replay_command(
         if step and (len(files) > 1 or not sys.stdin.isatty() or not console.is_terminal):
             raise UsageError("replay: --step needs one file and a terminal")
         if step:
-            reports = [_step(files[0], console, first)]
+            reports = [_step(files[0], make, console, first)]
         elif headless or as_json or len(files) > 1:
-            reports = [replay(file, make_cartridge, last=last) for file in files]
+            reports = [replay(file, make, last=last) for file in files]
         else:
-            reports = [_show(files[0], console, speed, first, last)]
+            reports = [_show(files[0], make, console, speed, first, last)]
     except KernelError as error:
         print(f"error: {shown(str(error))}", file=sys.stderr)
         raise typer.Exit(2 if isinstance(error, UsageError) else 1) from error
@@ -78,18 +85,26 @@ def replay_command(
     raise typer.Exit(0 if all(report.good for report in reports) else 1)
 
 
-def make_cartridge(record: CartridgeRecord) -> Cartridge:
-    """Build the cartridge that a log names, with the options that it was played with."""
-    where = f"cartridges.{record.name}"
+def make_cartridge(record: CartridgeRecord, specs: Sequence[str] = ()) -> Cartridge:
+    """Build the cartridge that a log names, with the options that it was played with.
+
+    A log may come from anywhere, so the name in it is only looked up among installed cartridges; `specs` are what the
+    person at the keyboard named, and may be modules and folders as well.
+    """
+    options = record.options or {}
+    if odd := [name for name in options if not name.isidentifier() or name in ("self", "spec")]:
+        raise CartridgeError(f"no cartridge takes an option {odd[0]!r}")
+    for spec in specs:
+        if registry.load(spec).name == record.name:
+            return registry.load(spec, **options)
     try:
         if not NAME.fullmatch(record.name):
-            raise ModuleNotFoundError(name=where)
-        make: Callable[..., Cartridge] = importlib.import_module(where).make
-    except ModuleNotFoundError as error:
-        if error.name != where:
-            raise
-        raise CartridgeError(f"no cartridge {record.name!r}") from error
-    return make(**record.options or {})
+            raise UnknownCartridgeError(f"no cartridge {record.name!r}")
+        exact = f"{record.name}@{record.version}"
+        known = [entry.id for entry in registry.Registry().entries]
+        return registry.load(exact if exact in known else record.name, **options)
+    except UnknownCartridgeError as error:
+        raise CartridgeError(f"{error}; the log was played with it: name it with --cartridge") from error
 
 
 def _say(reports: list[ReplayReport]) -> None:
@@ -100,10 +115,12 @@ def _say(reports: list[ReplayReport]) -> None:
             print(shown(f"note: {name}{note}"), file=sys.stderr)
 
 
-def _show(path: Path, console: Console, speed: float, first: int, last: int | None) -> ReplayReport:
+def _show(
+    path: Path, make: MakeCartridge, console: Console, speed: float, first: int, last: int | None
+) -> ReplayReport:
     """Show the board as it goes; without a terminal, the last one only."""
     with LogReader(path) as reader:
-        run = Replay(reader, make_cartridge, last=last)
+        run = Replay(reader, make, last=last)
         latest: Step | None = None
         interrupted = False
         with Live(console=console, auto_refresh=False) as live:
@@ -157,9 +174,9 @@ MOVES: dict[str, Callable[[int], int]] = {
 }
 
 
-def _step(path: Path, console: Console, first: int) -> ReplayReport:
+def _step(path: Path, make: MakeCartridge, console: Console, first: int) -> ReplayReport:
     """Let a person go back and forth."""
-    with Cursor(path, make_cartridge) as cursor, keys() as pressed:
+    with Cursor(path, make) as cursor, keys() as pressed:
         cursor.go(first)
         number = ""
         _draw(cursor, console, number)

@@ -35,6 +35,7 @@ from dispatch.records import (
 from dispatch.replay import Step, replay
 from kernel.cli.frame import Frame, shown
 from kernel.cli.replay import make_cartridge, replay_command
+from kernel.opcode import Instruction
 
 app = typer.Typer()
 app.command("replay")(replay_command)
@@ -165,7 +166,7 @@ def test_a_file_that_is_no_log_exits_with_1(tmp_path: Path) -> None:
     assert err == f"error: log: '{tmp_path}/notes.txt': line 1 is no header of a session log\n"
 
 
-@pytest.mark.parametrize("name", ["tetriss", "../evil", "os", "tetris.engine", ""])
+@pytest.mark.parametrize("name", ["tetriss", "../evil", "os", "os:system", "cartridges.tetris", "tetris.engine", ""])
 def test_a_log_that_names_an_unknown_cartridge_exits_with_1(tmp_path: Path, name: str) -> None:
     """The name comes from a file, so nothing but a cartridge is ever imported for it."""
     with LogWriter(tmp_path / "log", Header(cartridges=(CartridgeRecord(name=name, version="1"),), seed=0)):
@@ -173,6 +174,42 @@ def test_a_log_that_names_an_unknown_cartridge_exits_with_1(tmp_path: Path, name
     code, out, err = run(tmp_path / "log")
     assert (code, out) == (1, "")
     assert f"no cartridge {name!r}" in err
+
+
+@pytest.mark.parametrize("options", [{"spec": 1}, {"self": 1}, {"a b": 1}, {"size": 3}, {"opcodes": "all"}])
+def test_options_of_a_log_that_its_cartridge_does_not_take_are_an_error(
+    tmp_path: Path, options: dict[str, object]
+) -> None:
+    """One line, no traceback, whatever a log says."""
+    record = CartridgeRecord(name="tetris", version="1", options=options)
+    with LogWriter(tmp_path / "log", Header(cartridges=(record,), seed=0)):
+        pass
+    code, out, err = run(tmp_path / "log")
+    assert code in (1, 2)
+    assert out == ""
+    assert err.startswith("error: ")
+
+
+def test_a_cartridge_that_is_not_installed_can_be_named(tmp_path: Path) -> None:
+    """A folder of the person's own, with the options of the log; without it the log alone loads nothing."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(
+        "from dataclasses import replace\nfrom cartridges.tetris import make as tetris\n"
+        "def make(opcodes: str = 'place'):\n    return replace(tetris(opcodes), name='mine')\n"
+    )
+    engine = make_tetris("moves").engine()
+    engine.reset(5)
+    record = CartridgeRecord(name="mine", version="1", state=engine.state_hash(), options={"opcodes": "moves"})
+    drop = Instruction.of("tetris", "move", action="drop")
+    with LogWriter(tmp_path / "log", Header(cartridges=(record,), seed=5)) as log:
+        result = engine.apply(drop)
+        made = InstructionRecord.of(drop)
+        log.decision(DecisionRecord(n=1, cartridge="mine", instruction=made, result=result, state=engine.state_hash()))
+        log.outcome(Outcome(decisions=1, ending=Ending.LIMIT))
+    assert run(tmp_path / "log", "--headless")[0] == 1
+    code, out, err = run(tmp_path / "log", "--headless", "--cartridge", folder)
+    assert (code, out, err) == (0, "verified: 1 whole decision verifies to the end: limit\n", "")
 
 
 def test_replay_stops_at_to(log: Path) -> None:
