@@ -37,7 +37,7 @@ from rich.table import Table
 from trie_peers import ENGINES, Engine
 
 SIZES = (5, 100, 1_000, 10_000, 100_000, 1_000_000)
-VOCABULARIES = {"smollm2": "gpt2/smollm", "gemma3-270m": "llama/default"}
+VOCABULARIES = ("smollm2", "gemma3-270m")
 WALKED = 400
 """Texts walked token by token for the time of a step."""
 WALK_SECONDS = 20.0
@@ -106,7 +106,7 @@ def work(peer: str, n: int, vocab: str, kind: str, model: str) -> dict[str, Any]
     paths = [vocabulary.literal(text) for text in walked]
 
     start = time.perf_counter()
-    engine = ENGINES[peer](vocabulary, VOCABULARIES[vocab])
+    engine = ENGINES[peer](vocabulary)
     row: dict[str, Any] = {"peer": peer, "n": n, "vocab": vocab, "texts": kind}
     row["once_a_model_s"] = time.perf_counter() - start
     gc.collect()

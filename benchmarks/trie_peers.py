@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel.ordering import Ordering
-from kernel.tokenize_bulk import part_tokenizer, tokenize_bulk
+from kernel.tokenize_bulk import Tables, tokenize_bulk
 from kernel.trie import Trie
 from kernel.vocab import Vocabulary
 
@@ -33,10 +33,9 @@ class Engine:
     package = ""
     by_ids = False
 
-    def __init__(self, vocabulary: Vocabulary, scheme: str) -> None:
+    def __init__(self, vocabulary: Vocabulary) -> None:
         """Make what is made once a model, not once a list of texts."""
         self.vocabulary = vocabulary
-        self.scheme = scheme
         self.parts: dict[str, float] = {}
 
     def compile(self, texts: Sequence[str]) -> None:
@@ -75,12 +74,12 @@ class Ours(Engine):
 
     by_ids = True
 
-    def __init__(self, vocabulary: Vocabulary, scheme: str) -> None:
-        super().__init__(vocabulary, scheme)
-        part_tokenizer(vocabulary, scheme)
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary)
+        Tables.of(vocabulary)
 
     def compile(self, texts: Sequence[str]) -> None:
-        ids, offsets = self._timed("tokenize", lambda: tokenize_bulk(self.vocabulary, texts, scheme=self.scheme))
+        ids, offsets = self._timed("tokenize", lambda: tokenize_bulk(self.vocabulary, texts))
 
         def build() -> Trie:
             ordering = Ordering.of(ids, offsets)
@@ -195,8 +194,8 @@ class Marisa(Engine):
 class BitMask(Engine):
     """What engines with a bit for each id share."""
 
-    def __init__(self, vocabulary: Vocabulary, scheme: str) -> None:
-        super().__init__(vocabulary, scheme)
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary)
         self._bits = np.zeros((1, -(-len(vocabulary) // 32)), np.int32)
 
     def allowed(self) -> set[int]:
@@ -212,8 +211,8 @@ class LLGuidance(BitMask):
 
     package = "llguidance"
 
-    def __init__(self, vocabulary: Vocabulary, scheme: str) -> None:
-        super().__init__(vocabulary, scheme)
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary)
         import llguidance
         import llguidance.numpy
 
@@ -266,8 +265,8 @@ class XGrammar(BitMask):
 
     package = "xgrammar"
 
-    def __init__(self, vocabulary: Vocabulary, scheme: str) -> None:
-        super().__init__(vocabulary, scheme)
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary)
         if importlib.util.find_spec("torch") is None:
             _pretend_torch()
         import xgrammar
@@ -302,8 +301,8 @@ class Outlines(Engine):
 
     package = "outlines-core"
 
-    def __init__(self, vocabulary: Vocabulary, scheme: str) -> None:
-        super().__init__(vocabulary, scheme)
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary)
         import outlines_core
 
         self._outlines = outlines_core
@@ -333,8 +332,8 @@ class GLRMask(BitMask):
 
     package = "glrmask"
 
-    def __init__(self, vocabulary: Vocabulary, scheme: str) -> None:
-        super().__init__(vocabulary, scheme)
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary)
         import glrmask
 
         self._glrmask = glrmask

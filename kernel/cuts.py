@@ -50,14 +50,13 @@ PREFIXED = frozenset(
 """As PREFIXED_DIGITS, with N{1,3}."""
 
 
-def safe_cuts(vocabulary: Vocabulary, scheme: str) -> Table:
+def safe_cuts(vocabulary: Vocabulary) -> Table:
     """Return a table: bool, shape (256, 256), True where a text may be cut between bytes a and b.
 
-    Args:
-        scheme: `model/pre`, the metadata `tokenizer.ggml.model` and `tokenizer.ggml.pre` of the GGUF file.
+    Which rules apply is read off `vocabulary.scheme`; one that is not known here gives no cut at all.
     """
     none = np.zeros((256, 256), np.bool_)
-    model, _, pre = scheme.partition("/")
+    model, _, pre = vocabulary.scheme.partition("/")
     user_defined = (vocabulary.attributes & USER_DEFINED) != 0
     if ((vocabulary.attributes & STRIPS)[user_defined] != 0).any():
         return none

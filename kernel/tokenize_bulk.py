@@ -41,33 +41,21 @@ CHECKED = 256
 
 
 def tokenize_bulk(
-    vocabulary: Vocabulary, texts: Sequence[str], *, scheme: str = "", progress: Progress | None = None
+    vocabulary: Vocabulary, texts: Sequence[str], *, progress: Progress | None = None
 ) -> tuple[Ids, NDArray[np.int64]]:
     """Tokenize the texts of opcodes, each as `vocabulary.literal` does.
 
-    Args:
-        scheme: see `kernel.cuts.safe_cuts`; "" tokenizes each text alone.
     Returns:
         ids, int32, and offsets, int64, shape (len(texts) + 1,): text i is ids[offsets[i]:offsets[i + 1]].
     Raises:
         BuildError: as `vocabulary.literal`, for a text that cannot be an opcode.
     """
-    parts = part_tokenizer(vocabulary, scheme) if len(texts) > FEW else None
-    if parts is not None:
-        ids, offsets = _blocks(texts, parts.block, progress)
-        parts.forget()
+    tables = Tables.of(vocabulary) if len(texts) > FEW else None
+    if tables is not None:
+        ids, offsets = _blocks(texts, PartTokenizer(vocabulary, tables).block, progress)
         if _agrees(vocabulary, texts, ids, offsets):
             return ids, offsets
     return _blocks(texts, lambda some: _one_by_one(vocabulary, some), progress)
-
-
-def part_tokenizer(vocabulary: Vocabulary, scheme: str) -> PartTokenizer | None:
-    """Return the cutter of a vocabulary, made once; None when nothing can be cut."""
-    known = _CUTTERS.setdefault(vocabulary, {})
-    if scheme not in known:
-        safe = safe_cuts(vocabulary, scheme)
-        known[scheme] = PartTokenizer(vocabulary, safe) if safe.any() else None
-    return known[scheme]
 
 
 def _blocks(
@@ -125,28 +113,44 @@ class _Known:
     ends: array[int] = field(default_factory=lambda: array("q", [0]))
 
 
-class PartTokenizer:
-    """Cuts texts at safe places and tokenizes each different part once.
+@dataclass(frozen=True)
+class Tables:
+    """What cutting needs of a vocabulary; made once for each.
 
-    Args:
-        safe: bool, shape (256, 256), of `safe_cuts`; texts are cut between bytes a and b where safe[a, b].
+    safe: bool, shape (65536,), of `safe_cuts`.
+    glue: which of SEPARATORS to put between a part that ends with byte a and one that begins with byte b: glue[a][b].
+    piece_bytes: int64, shape (n_vocab,): the length of each piece.
     """
 
-    def __init__(self, vocabulary: Vocabulary, safe: NDArray[np.bool_]) -> None:
-        self._vocabulary = vocabulary
-        self._safe = safe.reshape(-1)
-        self._piece_length = np.fromiter(map(len, vocabulary.pieces), np.int64, len(vocabulary))
-        self._glue = _glue(safe)
-        self._known = _Known()
+    safe: NDArray[np.bool_]
+    glue: list[list[int]]
+    piece_bytes: NDArray[np.int64]
 
-    def forget(self) -> None:
-        """Free the parts that are known; the next block starts anew."""
+    @classmethod
+    def of(cls, vocabulary: Vocabulary) -> Tables | None:
+        """Return the tables of a vocabulary; None when its texts cannot be cut."""
+        if vocabulary not in _TABLES:
+            safe = safe_cuts(vocabulary)
+            lengths = np.fromiter(map(len, vocabulary.pieces), np.int64, len(vocabulary))
+            _TABLES[vocabulary] = cls(safe.reshape(-1), _glue(safe), lengths) if safe.any() else None
+        return _TABLES[vocabulary]
+
+
+_TABLES: WeakKeyDictionary[Vocabulary, Tables | None] = WeakKeyDictionary()
+
+
+class PartTokenizer:
+    """Cuts texts at safe places and tokenizes each different part once."""
+
+    def __init__(self, vocabulary: Vocabulary, tables: Tables) -> None:
+        self._vocabulary = vocabulary
+        self._tables = tables
         self._known = _Known()
 
     def block(self, texts: Sequence[str]) -> tuple[Ids, Ids]:
         """Return the ids of some texts, flat, and how many each has."""
         if len(self._known.ends) > KEPT:
-            self.forget()
+            self._known = _Known()
         encoded = [text.encode() for text in texts]
         sizes = np.fromiter(map(len, encoded), np.intp, len(encoded))
         if not sizes.all():
@@ -157,7 +161,7 @@ class PartTokenizer:
         pair = flat[:-1].astype(np.intp)
         pair <<= 8
         pair |= flat[1:]
-        np.take(self._safe, pair, out=cut[1:-1])
+        np.take(self._tables.safe, pair, out=cut[1:-1])
         cut[np.cumsum(sizes) - sizes] = True
         starts = np.flatnonzero(cut[:-1])
         numbers = self._number(data, starts, np.diff(starts, append=len(flat)))
@@ -235,7 +239,7 @@ class PartTokenizer:
         call: list[tuple[bytes, bytes]] = []
         size = 0
         for part in parts:
-            glue = SEPARATORS[self._glue[call[-1][1][-1]][part[0]]] if call else b""
+            glue = SEPARATORS[self._tables.glue[call[-1][1][-1]][part[0]]] if call else b""
             if glue is None or size > CALL:
                 yield call
                 call, size, glue = [], 0, b""
@@ -252,7 +256,7 @@ class PartTokenizer:
         out: list[int] = []
         ends: list[int] = []
         if vocabulary._exact(ids, whole):
-            stop_byte = np.cumsum(self._piece_length[ids])  # where each id ends
+            stop_byte = np.cumsum(self._tables.piece_bytes[ids])  # where each id ends
             glue = np.fromiter((len(g) for g, _ in call), np.int64, len(call))
             size = np.fromiter((len(p) for _, p in call), np.int64, len(call))
             end = np.cumsum(glue + size)
@@ -283,6 +287,3 @@ def _glue(safe: NDArray[np.bool_]) -> list[list[int]]:
     table[safe] = 0
     rows: list[list[int]] = table.tolist()
     return rows
-
-
-_CUTTERS: WeakKeyDictionary[Vocabulary, dict[str, PartTokenizer | None]] = WeakKeyDictionary()

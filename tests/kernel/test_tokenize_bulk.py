@@ -85,7 +85,7 @@ def vocabulary(scheme: str, merges: list[str], user: list[str] | None = None, sp
         symbols = raw((" " if space_prefix else "") + text.decode())
         return [i for s in symbols for i in ([ids[s.encode()]] if s.encode() in ids else list(s.encode()))]
 
-    return Vocabulary(pieces, np.array(attributes, np.int32), tokenize)
+    return Vocabulary(pieces, np.array(attributes, np.int32), tokenize, scheme=scheme)
 
 
 def parts(ids: np.ndarray, offsets: np.ndarray) -> list[list[int]]:
@@ -96,8 +96,10 @@ def alone(vocab: Vocabulary, texts: list[str]) -> list[list[int]]:
     return [vocab.literal(text) for text in texts]
 
 
-def together(vocab: Vocabulary, scheme: str, texts: list[str]) -> list[list[int]]:
-    ids, counts = bulk.PartTokenizer(vocab, safe_cuts(vocab, scheme)).block(texts)
+def together(vocab: Vocabulary, texts: list[str]) -> list[list[int]]:
+    tables = bulk.Tables.of(vocab)
+    assert tables is not None
+    ids, counts = bulk.PartTokenizer(vocab, tables).block(texts)
     return parts(ids, np.cumsum([0, *counts]))
 
 
@@ -111,7 +113,7 @@ def test_texts_together_have_the_ids_that_each_has_alone(scheme: str, user: list
         merges = random.sample(every, int(share * len(every)))
         vocab = vocabulary(scheme, merges, user)
         texts = ["".join(random.choices(ALPHABET, k=random.randint(1, 8))) for _ in range(250)]
-        assert together(vocab, scheme, texts) == alone(vocab, texts)
+        assert together(vocab, texts) == alone(vocab, texts)
 
 
 @pytest.mark.parametrize("scheme", ["gpt2/gpt-2", "gpt2/smollm", "gpt2/llama-bpe", "gpt2/qwen2", "llama/default"])
@@ -134,12 +136,12 @@ def test_awkward_texts_have_the_ids_that_each_has_alone(scheme: str) -> None:
         "a" * 40,
     ]
     vocab = vocabulary(scheme, ["it", "'s", " b", "12", "--", "é-", "aa", "aaaa"], ["<b>"])
-    assert together(vocab, scheme, texts) == alone(vocab, texts)
+    assert together(vocab, texts) == alone(vocab, texts)
 
 
 def test_letters_and_digits_are_cut_apart_and_letters_are_not() -> None:
     """What the four patterns and the pair rule promise, by hand."""
-    table = {name: safe_cuts(vocabulary(name, ["ab", "a-"]), name) for name in [*WORDS, "llama/default", "gpt2/falcon"]}
+    table = {name: safe_cuts(vocabulary(name, ["ab", "a-"])) for name in [*WORDS, "llama/default", "gpt2/falcon"]}
 
     def cut(name: str, pair: str) -> bool:
         return bool(table[name][ord(pair[0]), ord(pair[1])])
@@ -157,7 +159,7 @@ def test_letters_and_digits_are_cut_apart_and_letters_are_not() -> None:
 
 def test_user_defined_piece_forbids_cuts_inside_it() -> None:
     """It is split off before words are, wherever it stands."""
-    safe = safe_cuts(vocabulary("gpt2/gpt-2", [], ["x1-"]), "gpt2/gpt-2")
+    safe = safe_cuts(vocabulary("gpt2/gpt-2", [], ["x1-"]))
     assert not safe[ord("x"), ord("1")]
     assert not safe[ord("1"), ord("-")]
     assert safe[ord("-"), ord("1")]
@@ -167,14 +169,14 @@ def test_piece_that_swallows_white_space_forbids_every_cut() -> None:
     """A user-defined piece with the strip attribute reaches across white space."""
     vocab = vocabulary("gpt2/gpt-2", [], ["<b>"])
     vocab.attributes[-1] |= 1 << 8
-    assert not safe_cuts(vocab, "gpt2/gpt-2").any()
+    assert not safe_cuts(vocab).any()
 
 
 def test_invented_space_forbids_every_cut() -> None:
     """Where the tokenizer puts a space before each text, parts are no texts; the ids are right all the same."""
     vocab = vocabulary("llama/default", ["ab", " a"], space_prefix=True)
-    assert not safe_cuts(vocab, "llama/default").any()
-    ids, offsets = bulk.tokenize_bulk(vocab, ["ab-", "b a"], scheme="llama/default")
+    assert not safe_cuts(vocab).any()
+    ids, offsets = bulk.tokenize_bulk(vocab, ["ab-", "b a"])
     assert parts(ids, offsets) == alone(vocab, ["ab-", "b a"])
 
 
@@ -183,17 +185,17 @@ def test_reserved_piece_that_no_merge_reaches_does_not_forbid_a_cut() -> None:
     vocab = vocabulary("llama/default", ["ab"])
     vocab.pieces.append(b"<r99>")
     vocab.attributes = np.append(vocab.attributes, np.int32(8))
-    assert safe_cuts(vocab, "llama/default")[ord("9"), ord("9")]
+    assert safe_cuts(vocab)[ord("9"), ord("9")]
     vocab.pieces += [b"<r9", b"9>"]
     vocab.attributes = np.append(vocab.attributes, np.int32([4, 4]))
-    assert not safe_cuts(vocab, "llama/default")[ord("9"), ord("9")]
+    assert not safe_cuts(vocab)[ord("9"), ord("9")]
 
 
 def test_wrong_table_is_found_out_and_every_text_is_tokenized_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a runtime splits words in another way than its name says, the sample differs and nothing is cut."""
     vocab = vocabulary("gpt2/gpt-2", ["ab", "abab"])
     monkeypatch.setattr(bulk, "safe_cuts", lambda *_: np.ones((256, 256), np.bool_))
-    ids, offsets = bulk.tokenize_bulk(vocab, ["abab", "ab"], scheme="gpt2/gpt-2")
+    ids, offsets = bulk.tokenize_bulk(vocab, ["abab", "ab"])
     assert parts(ids, offsets) == alone(vocab, ["abab", "ab"])
 
 
@@ -204,7 +206,7 @@ def test_many_blocks_and_many_different_parts_give_the_same_ids(monkeypatch: pyt
     monkeypatch.setattr(bulk, "KEPT", 20)
     vocab = vocabulary("gpt2/smollm", ["aa", "ab", "ba", "-a"])
     texts = [f'{"ab" * (n % 9)}-{n}"{"a" * n}' for n in range(60)]
-    ids, offsets = bulk.tokenize_bulk(vocab, texts, scheme="gpt2/smollm")
+    ids, offsets = bulk.tokenize_bulk(vocab, texts)
     assert ids.dtype == np.int32
     assert parts(ids, offsets) == alone(vocab, texts)
 
@@ -221,25 +223,25 @@ def test_each_different_part_goes_to_the_tokenizer_once() -> None:
 
     vocab._tokenize = counted
     texts = [f"ab-ba-{n}" for n in range(1000)]
-    bulk.tokenize_bulk(vocab, texts, scheme="gpt2/smollm")
+    bulk.tokenize_bulk(vocab, texts)
     assert len(calls) <= 2 + bulk.CHECKED
 
 
 @pytest.mark.parametrize("scheme", ["", "gpt2/smollm"])
 def test_text_that_cannot_be_an_opcode_is_refused_as_alone(scheme: str) -> None:
-    """An empty text, and one whose pieces do not join to its bytes."""
-    vocab = vocabulary("gpt2/smollm", ["ab"])
+    """An empty text, and one whose pieces do not join to its bytes; cut or not."""
+    vocab = vocabulary(scheme, ["ab"])
     with pytest.raises(BuildError, match="cannot be the empty string"):
-        bulk.tokenize_bulk(vocab, ["ab", ""], scheme=scheme)
+        bulk.tokenize_bulk(vocab, ["ab", ""])
     inner = vocab._tokenize
     vocab._tokenize = lambda text, *flags: [i for i in inner(text, *flags) if i != ord("~")]
     with pytest.raises(BuildError, match="does not round-trip: expected b'a~b'"):
-        bulk.tokenize_bulk(vocab, ["ab", "a~b"], scheme=scheme)
+        bulk.tokenize_bulk(vocab, ["ab", "a~b"])
 
 
 def test_no_texts_give_no_ids() -> None:
     """The compiler refuses an empty set by its own words."""
-    ids, offsets = bulk.tokenize_bulk(vocabulary("gpt2/smollm", []), [], scheme="gpt2/smollm")
+    ids, offsets = bulk.tokenize_bulk(vocabulary("gpt2/smollm", []), [])
     assert (ids.tolist(), offsets.tolist()) == ([], [0])
 
 

@@ -11,16 +11,9 @@ import pytest
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.cuts import safe_cuts
 from kernel.errors import BuildError
-from kernel.tokenize_bulk import PartTokenizer, tokenize_bulk
+from kernel.tokenize_bulk import PartTokenizer, Tables, tokenize_bulk
 from kernel.vocab import Vocabulary
 
-SCHEMES = {
-    "gpt-2": "gpt2/gpt-2",
-    "starcoder": "gpt2/starcoder",
-    "qwen2": "gpt2/qwen2",
-    "llama-bpe": "gpt2/llama-bpe",
-    "llama-spm": "llama/default",
-}
 SCRAPS = [
     *[" ", "  ", "   ", "\n", "\n\n", "\t", "\r\n", "'", "'s", "'S", "'re", "'LL", "''", '"', "-", "--", "_", "__"],
     *[
@@ -79,7 +72,7 @@ def awkward(vocabulary: Vocabulary, count: int) -> list[str]:
     return texts
 
 
-def assert_same(vocabulary: Vocabulary, scheme: str, count: int) -> int:
+def assert_same(vocabulary: Vocabulary, count: int) -> int:
     """Compare texts together with texts alone; return how many could be compared."""
     texts, expected = [], []
     for text in awkward(vocabulary, count):
@@ -88,24 +81,42 @@ def assert_same(vocabulary: Vocabulary, scheme: str, count: int) -> int:
         except BuildError:  # cannot be an opcode, alone or together
             continue
         texts.append(text)
-    ids, counts = PartTokenizer(vocabulary, safe_cuts(vocabulary, scheme)).block(texts)
+    tables = Tables.of(vocabulary)
+    assert tables is not None
+    ids, counts = PartTokenizer(vocabulary, tables).block(texts)
     assert [part.tolist() for part in np.split(ids, np.cumsum(counts)[:-1])] == expected
     return len(texts)
 
 
-@pytest.mark.parametrize("name", SCHEMES)
+@pytest.mark.parametrize("name", ["gpt-2", "starcoder", "qwen2", "llama-bpe"])
 def test_awkward_texts_together_have_llama_cpps_ids(name: str, vocab_ggufs: dict[str, Path]) -> None:
     """White space of all kinds, contractions, digits of three scripts, control bytes, markers as data."""
-    assert assert_same(read_vocabulary(vocab_ggufs[name]), SCHEMES[name], 2000) > 2500
+    assert assert_same(read_vocabulary(vocab_ggufs[name]), 2000) > 2500
+
+
+@pytest.mark.parametrize("name", ["llama-spm", "phi-3", "falcon", "qwen35", "bert-bge"])
+def test_other_tokenizers_are_never_cut(name: str, vocab_ggufs: dict[str, Path]) -> None:
+    """An invented space, or rules that are not known here: every text alone."""
+    vocabulary = read_vocabulary(vocab_ggufs[name])
+    assert not safe_cuts(vocabulary).any()
+    texts = [f"word {n}" for n in range(100)]
+    try:
+        expected = [vocabulary.literal(text) for text in texts]
+    except BuildError:
+        with pytest.raises(BuildError):
+            tokenize_bulk(vocabulary, texts)
+        return
+    ids, offsets = tokenize_bulk(vocabulary, texts)
+    assert [part.tolist() for part in np.split(ids, offsets[1:-1])] == expected
 
 
 @pytest.mark.model
 def test_default_model_agrees_on_awkward_and_on_plain_texts(smollm2_path: Path) -> None:
     """Every one of 4,000 JSON strings, and the awkward ones."""
     vocabulary = read_vocabulary(smollm2_path)
-    assert assert_same(vocabulary, "gpt2/smollm", 2000) > 2500
+    assert assert_same(vocabulary, 2000) > 2500
     texts = [f'{{"item":"amber-otter-{n:05d}","room":"kitchen {n % 7}"}}' for n in range(4000)]
-    ids, offsets = tokenize_bulk(vocabulary, texts, scheme="gpt2/smollm")
+    ids, offsets = tokenize_bulk(vocabulary, texts)
     assert [part.tolist() for part in np.split(ids, offsets[1:-1])] == [vocabulary.literal(text) for text in texts]
 
 
@@ -113,5 +124,5 @@ def test_default_model_agrees_on_awkward_and_on_plain_texts(smollm2_path: Path) 
 def test_gemma_agrees_on_awkward_texts(gemma_path: Path) -> None:
     """No split into words there: cuts come from the pieces alone."""
     vocabulary = read_vocabulary(gemma_path)
-    assert safe_cuts(vocabulary, "llama/default")[ord("r"), ord("-")]
-    assert assert_same(vocabulary, "llama/default", 2000) > 2000
+    assert safe_cuts(vocabulary)[ord("r"), ord("-")]
+    assert assert_same(vocabulary, 2000) > 2000
