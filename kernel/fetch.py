@@ -37,7 +37,7 @@ _CAUSES = (
     (
         r"NewConnectionError|ConnectTimeout|NameResolution|getaddrinfo|Name or service|name resolution|dns error"
         r"|Connection refused|Network is unreachable|ProxyError|SSLError|CERTIFICATE_VERIFY|tcp connect error"
-        r"|network connectivity is disabled",
+        r"|network (connectivity )?(is|was) disabled",
         "the package index cannot be reached; check connection and proxy, or give the path of a GGUF file",
     ),
     (

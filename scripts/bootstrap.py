@@ -69,7 +69,9 @@ def steps(flavour: str) -> Iterator[tuple[str, str, Callable[[], object]]]:
 
 def _install_runtime(key: str) -> None:
     wheel = llama.wheel(key)
-    pip_quietly("install", "--force-reinstall", "--no-deps", "--no-index", "--root-user-action", "ignore", str(wheel))
+    # By name out of a folder, not by path: a path is recorded, and uv would not take what came from one.
+    source = ("--no-index", "--find-links", str(wheel.parent), llama.PACKAGE)
+    pip_quietly("install", "--force-reinstall", "--no-deps", "--root-user-action", "ignore", *source)
 
 
 def _sha256(path: Path) -> str:
