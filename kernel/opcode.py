@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import enum
 import itertools
 import json
 import re
-import types
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
-import annotated_types
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from kernel.canon import canonical
 from kernel.errors import OpcodeError
+from kernel.scalars import LISTED
+from kernel.schema import Argument, read_parameters
+from kernel.shape import Counter, texts
+
+__all__ = ["HALT", "HALT_INSTRUCTION", "NAME", "Argument", "Halt", "Instruction", "Opcode", "canonical"]
 
 NAME = re.compile(r"[a-z][a-z0-9_-]*")
 HALT = "halt"
 MAX_INSTANCES = 2_000_000
-
-
-def canonical(value: object) -> str:
-    """Return the one JSON text of a value: no spaces, keys as given, UTF-8 kept, no NaN.
-
-    >>> canonical({"room": "küche", "on": True})
-    '{"room":"küche","on":true}'
-    """
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +70,11 @@ class Opcode(BaseModel):
 
     The method is the class name in snake case unless `method` says otherwise.
 
-    >>> class Move(Opcode):
-    ...     '''Press one key.'''
-    ...     action: Literal["left", "right"]
-    >>> Move.method, [str(i.instruction("tetris")) for i in Move.instances()]
-    ('move', ["tetris.move(action='left')", "tetris.move(action='right')"])
+    >>> class Light(Opcode):
+    ...     '''Switch the light.'''
+    ...     on: bool
+    >>> Light.method, [str(i.instruction("home")) for i in Light.instances()]
+    ('light', ['home.light(on=True)', 'home.light(on=False)'])
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -108,21 +103,50 @@ class Opcode(BaseModel):
             raise OpcodeError(f"{where}: {first['input']!r}: {first['msg']}") from error
 
     @classmethod
+    def arguments(cls) -> tuple[Argument, ...]:
+        """Return the arguments in declaration order, each with the shape of its value.
+
+        Raises OpcodeError, naming the field and what is wrong with it, for a field that cannot be held.
+        """
+        return _arguments(cls)
+
+    @classmethod
     def instances(cls) -> Iterator[Self]:
         """Yield every value of an opcode whose domains are all finite, in declaration order.
 
         Raises OpcodeError when a field is open (a free string, an unbounded number) or the product is
         larger than MAX_INSTANCES.
         """
-        names = list(cls.model_fields)
-        domains = [_domain(f"{cls.method}.{n}", f) for n, f in cls.model_fields.items()]
+        arguments = cls.arguments()
         size = 1
-        for domain in domains:
-            size *= len(domain)
+        for argument in arguments:
+            count = Counter()(argument.shape)
+            if count > LISTED:
+                raise OpcodeError(
+                    f"{cls.method}.{argument.name}: not a finite domain of at most {LISTED} values; "
+                    "use Literal, Enum, bool, None, or a number with bounds on both sides and a step"
+                )
+            size *= count
         if size > MAX_INSTANCES:
             raise OpcodeError(f"{cls.method}: {size} combinations are more than {MAX_INSTANCES}")
-        for values in itertools.product(*domains):
-            yield cls(**dict(zip(names, values, strict=True)))
+        listed = [[f"{canonical(a.name)}:{text}" for text in dict.fromkeys(texts(a.shape))] for a in arguments]
+        for values in itertools.product(*listed):
+            yield cls.from_arguments("{" + ",".join(values) + "}")
+
+    @classmethod
+    def from_json_schema(cls, name: str, schema: Mapping[str, Any] | str | Path | None) -> type[Opcode]:
+        """Return an opcode whose arguments a JSON Schema describes: a dict, its JSON text, or a file of it.
+
+        Raises:
+            OpcodeError: naming tool, JSON path and keyword of what cannot be held; nothing is ever left free instead.
+
+        >>> Beep = Opcode.from_json_schema("beep", {"properties": {"times": {"enum": [1, 2, "1"]}}})
+        >>> [i.instruction("toy") for i in Beep.instances()]
+        [toy.beep(times=1), toy.beep(times=2), toy.beep(times='1')]
+        """
+        from kernel.imported import opcode_of, read_schema
+
+        return opcode_of(name, read_schema(name, schema))
 
 
 class Halt(Opcode):
@@ -133,48 +157,20 @@ class Halt(Opcode):
         return HALT_INSTRUCTION
 
 
-def _domain(where: str, field: FieldInfo) -> list[Any]:
-    """Return every value of one field; `where` is `method.field` for the error."""
-    return _values(where, field.annotation, field.metadata)
+@cache
+def _arguments(opcode: type[Opcode]) -> tuple[Argument, ...]:
+    """Read the JSON schema that pydantic writes of the class; a key that has a default is written all the same."""
+    schema = opcode.model_json_schema()
+    fields = opcode.model_fields
+    found = read_parameters(opcode.method, schema).arguments
+    out = []
+    for argument in found:
+        field = fields[argument.name]
+        default = None if field.is_required() else _plain(field.get_default(call_default_factory=True))
+        out.append(replace(argument, default=default))
+    return tuple(out)
 
 
-def _values(where: str, annotation: Any, metadata: list[Any]) -> list[Any]:
-    origin = get_origin(annotation)
-    if origin is Literal:
-        return list(get_args(annotation))
-    if origin in (Union, types.UnionType):
-        return [v for part in get_args(annotation) for v in _values(where, part, metadata)]
-    if annotation is bool:
-        return [True, False]
-    if annotation is None or annotation is type(None):
-        return [None]
-    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
-        return list(annotation)
-    if annotation is int:
-        return _integers(where, metadata)
-    raise OpcodeError(f"{where}: {annotation!r} is not a finite domain; use Literal, Enum, bool, None or bounded int")
-
-
-def _integers(where: str, metadata: list[Any]) -> list[int]:
-    low = high = None
-    step = 1
-    for rule in metadata:
-        match rule:
-            case annotated_types.Ge(ge=bound):
-                low = bound
-            case annotated_types.Gt(gt=bound):
-                low = bound + 1  # type: ignore[operator]
-            case annotated_types.Le(le=bound):
-                high = bound
-            case annotated_types.Lt(lt=bound):
-                high = bound - 1  # type: ignore[operator]
-            case annotated_types.MultipleOf(multiple_of=bound):
-                step = bound  # type: ignore[assignment]
-            case _:
-                raise OpcodeError(f"{where}: {rule!r} is not supported on an integer")
-    if not isinstance(low, int) or not isinstance(high, int):
-        raise OpcodeError(f"{where}: int needs whole bounds on both sides (ge/gt and le/lt)")
-    if low > high:
-        raise OpcodeError(f"{where}: the range {low}..{high} is empty")
-    first = -(-low // step) * step
-    return list(range(first, high + 1, step))
+def _plain(value: Any) -> str:
+    """Return a default as JSON text: an enum member is its value, a model its fields."""
+    return canonical(TypeAdapter(type(value)).dump_python(value, mode="json"))

@@ -1,4 +1,4 @@
-"""Regular expressions of JSON Schema (ECMA-262) to forms. Knows no JSON: the caller says how a character is written.
+"""Regular expressions of JSON Schema (ECMA-262) to shapes. Knows no JSON: the caller says how a character is written.
 
 What engines disagree on is read so that all agree: `\\d` and `\\w` are ASCII, `.` leaves out every line end, and a
 negated class leaves out what any engine would count as a member.
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kernel.errors import OpcodeError
-from kernel.form import ANY, Form, Ranges, Repeat, alt, common, normal, seq, without
+from kernel.shape import ANY, Ranges, Repeat, Shape, alt, common, normal, seq, without
 
-Written = Callable[[Ranges], Form]
+Written = Callable[[Ranges], Shape]
 
 DIGIT: Ranges = ((48, 57),)
 WORD: Ranges = ((48, 57), (65, 90), (95, 95), (97, 122))
@@ -34,12 +34,12 @@ MOST = 4096
 """Repetitions up to which a bound is held."""
 
 
-def parse(pattern: str, written: Written) -> Form:
-    """Return the form of all texts in which a pattern is found; anchors are honoured at the ends.
+def parse(pattern: str, written: Written) -> Shape:
+    """Return the shape of all texts in which a pattern is found; anchors are honoured at the ends.
 
     Raises OpcodeError for what is no regular language or not held: lookaround, references, `\\b`, anchors inside.
 
-    >>> from kernel.form import Chars, texts
+    >>> from kernel.shape import Chars, texts
     >>> list(texts(parse("^a[xy]?$", Chars)))
     ['a', 'ax', 'ay']
     """
@@ -75,14 +75,14 @@ class _Parser:
         self.at += 1
         return self.pattern[self.at - 1]
 
-    def alternatives(self, *, outermost: bool) -> list[Form]:
+    def alternatives(self, *, outermost: bool) -> list[Shape]:
         parts = [self.sequence(outermost)]
         while self.take("|"):
             parts.append(self.sequence(outermost))
         return parts
 
-    def sequence(self, outermost: bool) -> Form:
-        parts: list[Form] = []
+    def sequence(self, outermost: bool) -> Shape:
+        parts: list[Shape] = []
         start = end = False
         if outermost:
             while self.take("^"):
@@ -97,7 +97,7 @@ class _Parser:
             parts = [*([] if start else [self.anything]), *parts, *([] if end else [self.anything])]
         return seq(*parts)
 
-    def repeated(self) -> Form:
+    def repeated(self) -> Shape:
         atom = self.atom()
         while self.at < len(self.pattern):
             if self.take("*"):
@@ -131,7 +131,7 @@ class _Parser:
         self.at = close + 1
         return bounds
 
-    def atom(self) -> Form:
+    def atom(self) -> Shape:
         char = self.next()
         match char:
             case "(":
@@ -149,7 +149,7 @@ class _Parser:
             case _:
                 return self.written(((ord(char), ord(char)),))
 
-    def group(self) -> Form:
+    def group(self) -> Shape:
         if self.take("?"):
             if self.take(":"):
                 pass

@@ -1,7 +1,7 @@
-"""Reads a text character by character against a form, and says how what was begun can be ended soonest.
+"""Reads a text character by character against a shape, and says how what was begun can be ended soonest.
 
-The slow and plain reading of a form: it knows no tokens and no grammar engine, so that it can check both, and it is the
-only one that can tell how much is missing. A state is a set of stacks; the top of each stack takes the next character.
+The slow and plain reading of a shape: it knows no tokens and no grammar engine, so that it can check both, and it alone
+can tell how much is missing. A state is a set of stacks; the top of each stack takes the next character.
 """
 
 from __future__ import annotations
@@ -12,37 +12,37 @@ from collections.abc import Iterator
 from typing import Any
 
 from kernel.errors import OpcodeError
-from kernel.form import Alt, Both, Chars, Except, Form, Ref, Repeat, Scalar, Seq, Text
+from kernel.shape import Alt, Both, Chars, Except, Ref, Repeat, Scalar, Seq, Shape, Text
 
 Stack = tuple[Any, Any] | None
-"""(item, rest); None is the end of the text. An item is a form, or a form with how far it has come."""
+"""(item, rest); None is the end of the text. An item is a shape, or a shape with how far it has come."""
 State = frozenset[Stack]
 
 AT, DONE, LOCKSTEP, BARRED = "at", "done", "lockstep", "barred"
 SEARCHED = 20_000
-"""States that are tried for the shortest text that several forms have in common."""
+"""States that are tried for the shortest text that several shapes have in common."""
 PLEASANT = "a0A_- "
 """What is written where any of them will do."""
 
 
 class Recogniser:
-    """Reads texts of one form.
+    """Reads texts of one shape.
 
-    >>> from kernel.form import alt, seq
+    >>> from kernel.shape import alt, seq
     >>> reader = Recogniser(seq('{"n":', alt(Text("1"), Text("12")), "}"))
     >>> reader.accepts('{"n":12}'), reader.accepts('{"n":2}'), reader.shortest(reader.read('{"n"'))
     (True, False, ':1}')
     """
 
-    def __init__(self, form: Form) -> None:
-        self.form = form
-        self._minimal: dict[int, tuple[Form, str | None]] = {}
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self._minimal: dict[int, tuple[Shape, str | None]] = {}
         self._rules: dict[tuple[int, str], list[Any]] = {}  # [the Ref, the shortest text known by now]
         self._settle()
-        self.start = self._closure([(form, None)])
+        self.start = self._closure([(shape, None)])
 
     def accepts(self, text: str) -> bool:
-        """Whether this is a text of the form."""
+        """Whether this is a text of the shape."""
         return None in self.read(text)
 
     def read(self, text: str, state: State | None = None) -> State:
@@ -61,11 +61,11 @@ class Recogniser:
                 best = text
         return best
 
-    def minimal(self, form: Form) -> str | None:
-        """Return the text of a part of the form with the fewest bytes; None when it has no text."""
-        known = self._minimal.get(id(form))
+    def minimal(self, shape: Shape) -> str | None:
+        """Return the text of a part of the shape with the fewest bytes; None when it has no text."""
+        known = self._minimal.get(id(shape))
         if known is None:
-            known = self._minimal[id(form)] = (form, self._measure(form))
+            known = self._minimal[id(shape)] = (shape, self._measure(shape))
         return known[1]
 
     def next_chars(self, state: State) -> list[str]:
@@ -123,13 +123,13 @@ class Recogniser:
                         todo.append(rest)
                     if all(state != {None} and state for state in states):
                         out.add(stack)
-                case (str("barred"), form, state, prefix):
-                    if None in state and prefix not in form.texts:
+                case (str("barred"), shape, state, prefix):
+                    if None in state and prefix not in shape.texts:
                         todo.append(rest)
                     if state and state != {None}:
                         out.add(stack)
                 case _:
-                    raise TypeError(f"{item!r} is not a form")
+                    raise TypeError(f"{item!r} is not a shape")
         return frozenset(out)
 
     def _step(self, state: State, char: str) -> State:
@@ -142,22 +142,22 @@ class Recogniser:
                 if char in item:
                     todo.append(rest)
                 continue
-            kind, form = item[0], item[1]
+            kind, shape = item[0], item[1]
             if kind == AT:
-                if form.text[item[2]] == char:
+                if shape.text[item[2]] == char:
                     at = item[2] + 1
-                    todo.append(rest if at == len(form.text) else ((AT, form, at), rest))
+                    todo.append(rest if at == len(shape.text) else ((AT, shape, at), rest))
             elif kind == LOCKSTEP:
                 states = tuple(self._step(each, char) for each in item[2])
                 if all(states):
-                    todo.append(((LOCKSTEP, form, states), rest))
+                    todo.append(((LOCKSTEP, shape, states), rest))
             else:
                 inner = self._step(item[2], char)
                 prefix = item[3] + char if item[3] is not None else None
-                if prefix is not None and not any(text.startswith(prefix) for text in form.texts):
+                if prefix is not None and not any(text.startswith(prefix) for text in shape.texts):
                     prefix = None
                 if inner:
-                    todo.append(((BARRED, form, inner, prefix), rest))
+                    todo.append(((BARRED, shape, inner, prefix), rest))
         return self._closure(todo)
 
     # -- ending --------------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ class Recogniser:
         while changed:
             changed = False
             self._minimal.clear()
-            self.minimal(self.form)
+            self.minimal(self.shape)
             for entry in list(self._rules.values()):
                 found = self.minimal(entry[0].target)
                 if found is not None and (entry[1] is None or _size(found) < _size(entry[1])):
@@ -180,7 +180,7 @@ class Recogniser:
         text: str | None
         while stack is not None:
             item, stack = stack
-            if isinstance(item, Form):
+            if isinstance(item, Shape):
                 text = self.minimal(item)
             elif item[0] == AT:
                 text = item[1].text[item[2] :]
@@ -195,17 +195,17 @@ class Recogniser:
             out += text
         return out
 
-    def _measure(self, form: Form) -> str | None:
-        match form:
+    def _measure(self, shape: Shape) -> str | None:
+        match shape:
             case Text(text):
                 return text
             case Chars(ranges):
-                return next((c for c in PLEASANT if c in form), chr(ranges[0][0]) if ranges else None)
+                return next((c for c in PLEASANT if c in shape), chr(ranges[0][0]) if ranges else None)
             case Seq(parts):
-                least = [self.minimal(part) for part in parts]
-                return None if None in least else "".join(text for text in least if text is not None)
+                each_least = [self.minimal(part) for part in parts]
+                return None if None in each_least else "".join(t for t in each_least if t is not None)
             case Alt(parts):
-                some = [text for part in parts if (text := self.minimal(part)) is not None]
+                some = [least for part in parts if (least := self.minimal(part)) is not None]
                 return min(some, key=_size, default=None)
             case Scalar(part):
                 return self.minimal(part)
@@ -213,17 +213,17 @@ class Recogniser:
                 each = self.minimal(part)
                 return "" if low == 0 else None if each is None else each * low
             case Both() | Except():
-                state = self._closure([(form, None)])
+                state = self._closure([(shape, None)])
                 if None in state:
                     return ""
                 return next((self._search(stack[0]) for stack in state if stack is not None), None)
             case Ref(name, rules):
-                found: str | None = self._rules.setdefault((id(rules), name), [form, None])[1]
+                found: str | None = self._rules.setdefault((id(rules), name), [shape, None])[1]
                 return found
-        raise TypeError(f"{form!r} is not a form")
+        raise TypeError(f"{shape!r} is not a shape")
 
     def _search(self, item: Any) -> str | None:
-        """Return the shortest text that ends an item that reads several forms at once."""
+        """Return the shortest text that ends an item that reads several shapes at once."""
         begin: Stack = (item, None)
         first = self._closure([begin])
         order = itertools.count()
@@ -263,8 +263,8 @@ class Recogniser:
                     )
 
 
-def _beginnings(form: Except) -> set[str]:
-    return {text[:end] for text in form.texts for end in range(len(text) + 1)}
+def _beginnings(shape: Except) -> set[str]:
+    return {text[:end] for text in shape.texts for end in range(len(text) + 1)}
 
 
 def _size(text: str) -> int:

@@ -1,4 +1,4 @@
-"""Forms of JSON strings: lengths, patterns, formats. Knows no schema and no tokens.
+"""Shapes of JSON strings: lengths, patterns, formats. Knows no schema and no tokens.
 
 Each string has one text: UTF-8 as it is, and the escapes that `json.dumps(..., ensure_ascii=False)` writes, no others.
 """
@@ -8,16 +8,17 @@ from __future__ import annotations
 import json
 
 from kernel.errors import OpcodeError
-from kernel.form import (
+from kernel.pattern import WORD, parse
+from kernel.shape import (
     ANY,
     EMPTY,
     Alt,
     Both,
     Chars,
-    Form,
     Ranges,
     Repeat,
     Scalar,
+    Shape,
     Text,
     alt,
     common,
@@ -25,7 +26,6 @@ from kernel.form import (
     seq,
     without,
 )
-from kernel.pattern import WORD, parse
 
 ESCAPED: Ranges = ((0, 31), (34, 34), (92, 92))
 """What JSON never shows as it is: control characters, the quote, the backslash."""
@@ -33,14 +33,14 @@ ESCAPED: Ranges = ((0, 31), (34, 34), (92, 92))
 PLAIN = common(ANY, without(ESCAPED))
 
 
-def written(ranges: Ranges) -> Form:
-    """Return the form of one character of these ranges as it stands in a JSON string.
+def written(ranges: Ranges) -> Shape:
+    """Return the shape of one character of these ranges as it stands in a JSON string.
 
-    >>> from kernel.form import texts
+    >>> from kernel.shape import texts
     >>> list(texts(written(((9, 10), (97, 98)))))
     ['a', 'b', '\\\\n', '\\\\t']
     """
-    parts: list[Form] = []
+    parts: list[Shape] = []
     if plain := common(ranges, PLAIN):
         parts.append(Chars(plain))
     special = [json.dumps(chr(c))[1:-1] for low, high in common(ranges, ESCAPED) for c in range(low, high + 1)]
@@ -56,28 +56,28 @@ def written(ranges: Ranges) -> Form:
 CHARACTER = written(ANY)
 
 
-def string(low: int = 0, high: int | None = None, *, pattern: str | None = None, form: Form | None = None) -> Form:
-    """Return the form of JSON strings, quotes included.
+def string(low: int = 0, high: int | None = None, *, pattern: str | None = None, shape: Shape | None = None) -> Shape:
+    """Return the shape of JSON strings, quotes included.
 
     Args:
         low, high: bounds of the length in code points.
         pattern: a regular expression as JSON Schema uses it: found anywhere unless it is anchored.
-        form: what a format demands of the content, in characters as they are written.
+        shape: what a format demands of the content, in characters as they are written.
     Raises:
         OpcodeError: the pattern has something that cannot be held.
     """
-    contents: list[Form] = []
+    contents: list[Shape] = []
     if pattern is not None:
         contents.append(parse(pattern, written))
-    if form is not None:
-        contents.append(form)
+    if shape is not None:
+        contents.append(shape)
     if not contents or low > 0 or high is not None:
         contents.append(Repeat(CHARACTER, low, high))
     content = contents[0] if len(contents) == 1 else Both(tuple(contents))
     return Scalar(seq('"', content, '"'))
 
 
-def _number(low: int, high: int, width: int = 2) -> Form:
+def _number(low: int, high: int, width: int = 2) -> Shape:
     """Return whole numbers low .. high, zeros in front up to a width."""
     return alt(*(Text(f"{n:0{width}}") for n in range(low, high + 1)))
 
@@ -86,11 +86,11 @@ _D = Chars(((48, 57),))
 _HEX = Chars(((48, 57), (65, 70), (97, 102)))
 
 
-def _hex(count: int) -> Form:
+def _hex(count: int) -> Shape:
     return Repeat(_HEX, count, count)
 
 
-def _date() -> Form:
+def _date() -> Shape:
     """Return the days of the years 0001 .. 9999, 29 February in leap years only."""
     tens = [f"{n:02}" for n in range(100)]
     nonzero = Chars(((49, 57),))
@@ -115,18 +115,18 @@ def _date() -> Form:
     return alt(seq(any_year, days), seq(leap, "-02-29"))
 
 
-def _time() -> Form:
+def _time() -> Shape:
     fraction = alt(EMPTY, seq(".", Repeat(_D, 1, 6)))
     offset = alt(Text("Z"), seq(Chars(((43, 43), (45, 45))), _number(0, 23), ":", _number(0, 59)))
     return seq(_number(0, 23), ":", _number(0, 59), ":", _number(0, 59), fraction, offset)
 
 
-def _ipv4() -> Form:
+def _ipv4() -> Shape:
     byte = alt(*(Text(str(n)) for n in range(256)))
     return seq(byte, ".", byte, ".", byte, ".", byte)
 
 
-def _hostname() -> Form:
+def _hostname() -> Shape:
     """Return labels of letters, digits and inner hyphens with dots between, at most 253 characters."""
     inner = Chars(((45, 45), (48, 57), (65, 90), (97, 122)))
     outer = Chars(((48, 57), (65, 90), (97, 122)))
@@ -135,17 +135,17 @@ def _hostname() -> Form:
     return Both((seq(label, Repeat(seq(".", label), 0, None)), Repeat(any_of_them, 1, 253)))
 
 
-def _duration() -> Form:
+def _duration() -> Shape:
     number = Repeat(_D, 1, 9)
 
-    def chain(units: str) -> Form:
+    def chain(units: str) -> Shape:
         """Return one or more units in order without a gap: Y, YM, YMD, M, MD, D."""
         parts = []
         for first in range(len(units)):
-            form: Form = EMPTY
+            shape: Shape = EMPTY
             for unit in reversed(units[first:]):
-                form = seq(number, unit, *(() if form is EMPTY else (alt(EMPTY, form),)))
-            parts.append(form)
+                shape = seq(number, unit, *(() if shape is EMPTY else (alt(EMPTY, shape),)))
+            parts.append(shape)
         return alt(*parts)
 
     time = seq("T", chain("HMS"))
@@ -153,7 +153,7 @@ def _duration() -> Form:
     return seq("P", alt(date, time, seq(number, "W")))
 
 
-def _email() -> Form:
+def _email() -> Shape:
     """Return addresses of plain words with dots between at a host with at least one dot."""
     atom = Repeat(Chars(normal([*WORD, *((ord(c), ord(c)) for c in "+-")])), 1, 64)
     letter = Chars(((65, 90), (97, 122)))
@@ -165,7 +165,7 @@ NARROWER = {"email"}
 """Formats of which a part is left out: quoted and internationalised addresses."""
 
 
-def formats() -> dict[str, Form]:
+def formats() -> dict[str, Shape]:
     """Return the formats that are held, exactly as their standards say but for NARROWER (no leap seconds in times)."""
     date, time = _date(), _time()
     return {
@@ -183,9 +183,9 @@ def formats() -> dict[str, Form]:
 FORMATS = formats()
 
 
-def format_form(name: str) -> Form:
+def format_shape(name: str) -> Shape:
     """Return what a format demands; raises OpcodeError for one that is not held."""
-    form = FORMATS.get(name)
-    if form is None:
+    shape = FORMATS.get(name)
+    if shape is None:
         raise OpcodeError(f"format {name!r} cannot be held; there is: {', '.join(FORMATS)}")
-    return form
+    return shape

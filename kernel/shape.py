@@ -1,6 +1,6 @@
 """Languages of texts: how the arguments of an opcode may be written. Knows no JSON, no tokens, no model.
 
-A form is built once and never changes; parts may be shared between forms. Two parts that are written the same need
+A shape is built once and never changes; parts may be shared between shapes. Two parts that are written the same need
 not be one object, so identity is what the caches here and elsewhere go by.
 """
 
@@ -19,21 +19,21 @@ ANY: Ranges = ((0, 0xD7FF), (0xE000, 0x10FFFF))
 """Every character that UTF-8 can write."""
 
 
-class Form:
+class Shape:
     """One of the classes below."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Text(Form):
+class Text(Shape):
     """Exactly this text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Chars(Form):
+class Chars(Shape):
     """One character out of sorted, disjoint ranges of code points, ends included."""
 
     ranges: Ranges
@@ -44,80 +44,80 @@ class Chars(Form):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seq(Form):
+class Seq(Shape):
     """One part after the other."""
 
-    parts: tuple[Form, ...]
+    parts: tuple[Shape, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Alt(Form):
+class Alt(Shape):
     """Any one of the parts; with no parts, nothing at all."""
 
-    parts: tuple[Form, ...]
+    parts: tuple[Shape, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Repeat(Form):
+class Repeat(Shape):
     """The part `low` to `high` times; `high` None is without end."""
 
-    part: Form
+    part: Shape
     low: int
     high: int | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Both(Form):
+class Both(Shape):
     """The texts that all parts have in common. The parts hold no Ref and no Scalar."""
 
-    parts: tuple[Form, ...]
+    parts: tuple[Shape, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Except(Form):
+class Except(Shape):
     """The texts of the part but for these. The part holds no Ref and no Scalar."""
 
-    part: Form
+    part: Shape
     texts: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scalar(Form):
+class Scalar(Shape):
     """A part that is one unit of the surrounding notation, such as a string or a number in JSON.
 
     `listed` are all its texts in the order of their declaration, where that is what it was declared by.
     """
 
-    part: Form
+    part: Shape
     listed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ref(Form):
+class Ref(Shape):
     """What `rules[name]` says, which may be filled in later and may lead back here."""
 
     name: str
-    rules: Mapping[str, Form] = field(repr=False)
+    rules: Mapping[str, Shape] = field(repr=False)
 
     @property
-    def target(self) -> Form:
-        """The form that the name stands for."""
+    def target(self) -> Shape:
+        """The shape that the name stands for."""
         return self.rules[self.name]
 
 
 EMPTY = Text("")
 
 
-def seq(*parts: Form | str) -> Form:
+def seq(*parts: Shape | str) -> Shape:
     """Join parts; neighbouring texts become one.
 
     >>> seq("a", Text("b"), Chars(((48, 57),)))
     Seq(parts=(Text(text='ab'), Chars(ranges=((48, 57),))))
     """
-    flat: list[Form] = []
+    flat: list[Shape] = []
     for part in parts:
-        form = Text(part) if isinstance(part, str) else part
-        for piece in form.parts if isinstance(form, Seq) else (form,):
+        shape = Text(part) if isinstance(part, str) else part
+        for piece in shape.parts if isinstance(shape, Seq) else (shape,):
             if isinstance(piece, Text):
                 if not piece.text:
                     continue
@@ -130,7 +130,7 @@ def seq(*parts: Form | str) -> Form:
     return flat[0] if len(flat) == 1 else Seq(tuple(flat))
 
 
-def alt(*parts: Form) -> Form:
+def alt(*parts: Shape) -> Shape:
     """Offer parts; a single one stands for itself."""
     return parts[0] if len(parts) == 1 else Alt(parts)
 
@@ -142,24 +142,24 @@ def listed(texts: tuple[str, ...]) -> Scalar:
 
 
 class Counter:
-    """How many texts a form has, counted once for each way to write it; MANY when that is too many to list."""
+    """How many texts a shape has, counted once for each way to write it; MANY when that is too many to list."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Form, int]] = {}
+        self._known: dict[int, tuple[Shape, int]] = {}
 
-    def __call__(self, form: Form) -> int:
+    def __call__(self, shape: Shape) -> int:
         """Return the count, at most MANY."""
-        known = self._known.get(id(form))
+        known = self._known.get(id(shape))
         if known is not None:
             return known[1]
-        # a form that leads back to itself meets this entry; the form is kept so that its id stays its own
-        self._known[id(form)] = (form, MANY)
-        count = min(MANY, self._count(form))
-        self._known[id(form)] = (form, count)
+        # a shape that leads back to itself meets this entry; the shape is kept so that its id stays its own
+        self._known[id(shape)] = (shape, MANY)
+        count = min(MANY, self._count(shape))
+        self._known[id(shape)] = (shape, count)
         return count
 
-    def _count(self, form: Form) -> int:
-        match form:
+    def _count(self, shape: Shape) -> int:
+        match shape:
             case Text():
                 return 1
             case Chars(ranges):
@@ -180,8 +180,8 @@ class Counter:
             case Except(part):
                 return self(part)
             case Ref():
-                return self(form.target)
-        raise TypeError(f"{form!r} is not a form")
+                return self(shape.target)
+        raise TypeError(f"{shape!r} is not a shape")
 
     @staticmethod
     def _repeated(each: int, low: int, high: int | None) -> int:
@@ -193,12 +193,12 @@ class Counter:
         return min(MANY, total)
 
 
-def texts(form: Form) -> Iterator[str]:
-    """Yield every text of a form, in declaration order; a text that can be written two ways comes twice.
+def texts(shape: Shape) -> Iterator[str]:
+    """Yield every text of a shape, in declaration order; a text that can be written two ways comes twice.
 
-    Ask a Counter first: this does not end for a form without end.
+    Ask a Counter first: this does not end for a shape without end.
     """
-    match form:
+    match shape:
         case Text(text):
             yield text
         case Chars(ranges):
@@ -220,12 +220,12 @@ def texts(form: Form) -> Iterator[str]:
         case Except(part, without):
             yield from (text for text in texts(part) if text not in without)
         case Ref():
-            yield from texts(form.target)
+            yield from texts(shape.target)
         case _:
-            raise TypeError(f"{form!r} is not a form")
+            raise TypeError(f"{shape!r} is not a shape")
 
 
-def _joined(parts: tuple[Form, ...], at: int) -> Iterator[str]:
+def _joined(parts: tuple[Shape, ...], at: int) -> Iterator[str]:
     if at == len(parts):
         yield ""
         return

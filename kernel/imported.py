@@ -1,0 +1,136 @@
+"""Opcodes out of JSON Schemas: their arguments are a dict, checked against the shape. Knows no tool list, no tokens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from pydantic import ConfigDict
+
+from kernel.canon import canonical
+from kernel.errors import OpcodeError
+from kernel.keywords import Note
+from kernel.opcode import Instruction, Opcode
+from kernel.recogniser import Recogniser
+from kernel.schema import Argument, Parameters, read_parameters
+
+
+class SchemaOpcode(Opcode):
+    """An opcode that a JSON Schema declares; make the class with `Opcode.from_json_schema`.
+
+    `values` are the arguments that were given, by name, in the order of their declaration.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    method: ClassVar[str] = "schema_opcode"
+    schema_: ClassVar[Mapping[str, Any]] = {}
+    parameters: ClassVar[Parameters]
+    original: ClassVar[str] = ""
+    """The name of the tool as its server has it."""
+
+    values: dict[str, Any]
+
+    def instruction(self, cartridge: str) -> Instruction:
+        """See Opcode."""
+        return Instruction(cartridge, self.method, canonical(self.values))
+
+    @classmethod
+    def from_arguments(cls, arguments: str) -> Self:
+        """See Opcode."""
+        try:
+            values = json.loads(arguments, object_pairs_hook=_distinct, parse_constant=_no_constant)
+        except ValueError as error:
+            raise OpcodeError(f"{cls.method}: {arguments!r} is no JSON: {error}") from error
+        if not isinstance(values, dict):
+            raise OpcodeError(f"{cls.method}: {arguments!r} is no object of arguments")
+        known = {argument.name: argument for argument in cls.arguments()}
+        for name in values:
+            if name not in known:
+                raise OpcodeError(f"{cls.method}.{name}: there is no such argument; there is: {', '.join(known)}")
+        for name, argument in known.items():
+            if name not in values:
+                if argument.required:
+                    raise OpcodeError(f"{cls.method}.{name}: is missing")
+            elif not _reader(argument).accepts(canonical(values[name])):
+                schema = cls.schema_.get("properties", {}).get(name, {})
+                raise OpcodeError(f"{cls.method}.{name}: {values[name]!r} does not satisfy {canonical(schema)}")
+        return cls(values={name: values[name] for name in known if name in values})
+
+    @classmethod
+    def arguments(cls) -> tuple[Argument, ...]:
+        """See Opcode."""
+        return cls.parameters.arguments
+
+    @classmethod
+    def notes(cls) -> tuple[Note, ...]:
+        """Return what of the schema is not held to the letter."""
+        return cls.parameters.notes
+
+
+class _Reader:
+    """Keeps the recogniser of an argument beside it."""
+
+    def __init__(self, argument: Argument) -> None:
+        self.argument = argument
+
+    @cached_property
+    def recogniser(self) -> Recogniser:
+        return Recogniser(self.argument.shape)
+
+
+_readers: dict[int, _Reader] = {}
+
+
+def _reader(argument: Argument) -> Recogniser:
+    return _readers.setdefault(id(argument), _Reader(argument)).recogniser
+
+
+def opcode_of(method: str, schema: Mapping[str, Any] | None, *, original: str = "") -> type[SchemaOpcode]:
+    """Return the opcode class of a schema of arguments; see `Opcode.from_json_schema`."""
+    parameters = read_parameters(original or method, schema)
+    text = (schema or {}).get("description") or original or method
+    body = {
+        "__doc__": text if isinstance(text, str) else method,
+        "__module__": __name__,
+        "method": method,
+        "schema_": dict(schema or {}),
+        "parameters": parameters,
+        "original": original or method,
+    }
+    return type(_class_name(method), (SchemaOpcode,), body)
+
+
+def read_schema(name: str, schema: Mapping[str, Any] | str | Path | None) -> Mapping[str, Any] | None:
+    """Return a schema that is given as a mapping, as JSON text, or as a file; raises OpcodeError."""
+    if schema is None or isinstance(schema, Mapping):
+        return schema
+    if isinstance(schema, Path) or not schema.lstrip().startswith("{"):
+        try:
+            schema = Path(schema).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise OpcodeError(f"{name}: {str(schema)!r} cannot be read: {error}") from error
+    try:
+        found = json.loads(schema)
+    except ValueError as error:
+        raise OpcodeError(f"{name}: the schema is no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise OpcodeError(f"{name}: the schema is {found!r}, no object")
+    return found
+
+
+def _class_name(method: str) -> str:
+    return "".join(part.capitalize() for part in method.replace("-", "_").split("_")) or "Tool"
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        raise ValueError(f"a key comes twice in {[name for name, _ in pairs]}")
+    return out
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")
