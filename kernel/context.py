@@ -151,12 +151,12 @@ class Context:
     def open(self, ids: Sequence[int], read: ReadRow) -> None:
         """Make `ids` the session's prompt and read the row after it (as point STEM)."""
         with self._guard():
-            stem = _Stem(0, list(ids))
-            stem.cached = self._feed(MAIN, stem.ids, self._rewind(stem.ids), len(ids) - 1)
             batch = _Batch()
-            batch.outputs.append((batch.add(ids[-1], len(ids) - 1, [MAIN]), 0, STEM))
+            for position in range(self._rewind(ids), len(ids)):
+                last = batch.add(ids[position], position, [MAIN])
+            batch.outputs.append((last, 0, STEM))
             self._decode(batch, read)
-            self.held = stem.ids
+            self.held = list(ids)
 
     def expand(self, growths: Sequence[Growth], read: ReadRow) -> None:
         """Continue several sequences in one pass; `read` gets (number of the growth, offset in its ids, row).
@@ -200,11 +200,18 @@ class Context:
         return keep
 
     def _decode(self, batch: _Batch, read: ReadRow) -> None:
-        self.backend.decode(batch.tokens, batch.positions, batch.sequences, [o[0] for o in batch.outputs])
-        self._cost.passes += 1
-        self._cost.tokens += len(batch.tokens)
-        for index, stem, point in batch.outputs:
-            read(stem, point, self.backend.logits(index))
+        """Evaluate a batch; in several passes when it holds more than the runtime takes at once."""
+        size = self.backend.n_batch
+        for begin in range(0, len(batch.tokens), size):
+            part = slice(begin, begin + size)
+            outputs = [(i - begin, stem, point) for i, stem, point in batch.outputs if begin <= i < begin + size]
+            self.backend.decode(
+                batch.tokens[part], batch.positions[part], batch.sequences[part], [o[0] for o in outputs]
+            )
+            self._cost.passes += 1
+            self._cost.tokens += len(batch.tokens[part])
+            for index, stem, point in outputs:
+                read(stem, point, self.backend.logits(index))
 
     def _feed(self, sequence: int, ids: list[int], start: int, stop: int) -> int:
         """Evaluate ids[start:stop] on one sequence in full batches, reading nothing; return `stop` or `start`."""
@@ -239,12 +246,13 @@ class Context:
                     stem.cached = stem.shared
                 if stem.cached:
                     self.backend.copy(MAIN, stem.number, stem.cached)
+        cells = self.backend.n_ctx - len(main.ids) - sum(s.new for s in group if s is not main)
+        for stem in group:
             if len(group) == 1:
                 room = max(1, self.backend.n_batch - len(tree.tokens))
                 stem.cached = self._feed(stem.number, stem.ids, stem.cached, len(stem.ids) - room)
                 stem.shared = stem.cached
         strands = [(stem, path) for stem in group for path in tree.paths() or [[]]]
-        cells = self.backend.n_ctx - max(len(main.ids), main.cached) - sum(s.new for s in group if s is not main)
         while strands:
             strands = self._pass(group, strands, cells, range(first_free, self.backend.n_seq), tree, read)
         for stem in group:
@@ -310,41 +318,73 @@ class Context:
     # -- recurrent and hybrid: a state can be copied whole, never rolled back or shared --------------------------
 
     def _run_levels(self, stems: list[_Stem], tree: ScoreTree, read: ReadRow) -> None:
+        """Evaluate all stems in one pass and their trees level by level; one stem after the other in a small memory."""
         main = stems[0]
         main.cached = self._rewind(main.ids)
-        for stem in stems[1:]:
-            stem.shared = min(common_prefix(main.ids, stem.ids), len(stem.ids) - 1)
-        for stem in sorted(stems[1:], key=lambda s: s.shared):
-            if 0 < main.cached <= stem.shared or main.cached == 0 < stem.shared:
-                main.cached = self._feed(MAIN, main.ids, main.cached, stem.shared)
-                self.backend.copy(MAIN, stem.number, stem.shared)
-                stem.cached = stem.shared
-        batch = _Batch()
-        for stem in stems:
-            stem.cached = self._feed(stem.number, stem.ids, stem.cached, len(stem.ids) - 1)
-            index = batch.add(stem.ids[-1], len(stem.ids) - 1, [stem.number])
-            if tree.wants(STEM):
-                batch.outputs.append((index, stem.number, STEM))
-        self._decode(batch, read)
-        self.held = main.ids
-        free = range(len(stems), self.backend.n_seq)
-        for stem in stems:
-            paths = tree.paths()
-            for begin in range(0, len(paths), len(free)):
-                self._levels(stem, paths[begin : begin + len(free)], free, tree, read)
-            if stem is not main:
-                self.drop(stem.number)
-
-    def _levels(self, stem: _Stem, paths: list[list[int]], free: range, tree: ScoreTree, read: ReadRow) -> None:
-        """Evaluate the union of some paths: one pass a level of branching, each run on one sequence of its own."""
-        members = list(zip(free, paths, strict=False))
-        frontier = [(stem.number, 0, members)]  # (sequence that ends here, depth, strands that go on)
-        while frontier:
+        for stem in stems[1:]:  # the last id of each is left, because the row after it is read
+            stem.shared = min(common_prefix(main.ids, stem.ids), len(stem.ids) - 1, len(main.ids) - 1)
+        others = sorted(stems[1:], key=lambda s: s.shared)
+        paths = tree.paths()
+        deepest = max(map(len, paths), default=0)
+        own = [len(s.ids) - (s.shared if main.cached <= s.shared else 0) for s in others]
+        together = len(main.ids) + sum(own) + deepest <= self.backend.n_ctx
+        for group in [[*others, main]] if together else [[stem] for stem in (*others, main)]:
+            for stem in group:
+                if stem is not main:
+                    self._fork(main, stem, deepest)
             batch = _Batch()
-            following: list[tuple[int, int, list[tuple[int, list[int]]]]] = []
-            for source, depth, strands in frontier:
+            for stem in group:
+                for position in range(stem.cached, len(stem.ids)):
+                    index = batch.add(stem.ids[position], position, [stem.number])
+                if tree.wants(STEM):
+                    batch.outputs.append((index, stem.number, STEM))
+            self._decode(batch, read)
+            held = sum(len(s.ids) - s.cached for s in group if s is not main)
+            if group[-1] is main:
+                main.cached = len(main.ids)
+            free = range(len(stems), self.backend.n_seq)
+            strands = [(stem, path) for stem in group for path in paths]
+            while strands:
+                strands = self._levels(strands, free, self.backend.n_ctx - main.cached - held, tree, read)
+            for stem in group:
+                if stem is not main:
+                    self.drop(stem.number)
+        self.held = main.ids
+
+    def _fork(self, main: _Stem, stem: _Stem, deepest: int) -> None:
+        """Let a stem begin with what it shares with the main one, if the main state has not gone past it."""
+        if main.cached > stem.shared and main.cached + len(stem.ids) + deepest > self.backend.n_ctx:
+            self.backend.clear()  # both whole do not fit, and the main one comes later
+            main.cached = 0
+        if main.cached <= stem.shared and stem.shared:
+            main.cached = self._feed(MAIN, main.ids, main.cached, stem.shared)
+            self.backend.copy(MAIN, stem.number, stem.shared)
+            stem.cached = stem.shared
+
+    def _levels(
+        self, strands: list[tuple[_Stem, list[int]]], free: range, cells: int, tree: ScoreTree, read: ReadRow
+    ) -> list[tuple[_Stem, list[int]]]:
+        """Evaluate as many strands as sequences and cells allow, one pass a level of branching; return those left over.
+
+        Each run of a tree is evaluated on one sequence; where it branches, the state is copied.
+        """
+        points: set[tuple[int, int]] = set()
+        members: dict[int, tuple[_Stem, list[tuple[int, list[int]]]]] = {}
+        taken = 0
+        for sequence, (stem, path) in zip(free, strands, strict=False):
+            more = points.union((stem.number, point) for point in path)
+            if taken and len(more) > cells:
+                break
+            points = more
+            members.setdefault(stem.number, (stem, []))[1].append((sequence, path))
+            taken += 1
+        frontier = [(number, stem, 0, some) for number, (stem, some) in members.items()]
+        while frontier:  # (sequence that ends here, its stem, depth, strands that go on)
+            batch = _Batch()
+            following: list[tuple[int, _Stem, int, list[tuple[int, list[int]]]]] = []
+            for source, stem, depth, going in frontier:
                 by_point: dict[int, list[tuple[int, list[int]]]] = {}
-                for sequence, path in strands:
+                for sequence, path in going:
                     if len(path) > depth:
                         by_point.setdefault(path[depth], []).append((sequence, path))
                 for group in by_point.values():
@@ -357,12 +397,12 @@ class Context:
                         if tree.wants(path[end]):
                             batch.outputs.append((index, stem.number, path[end]))
                         end += 1
-                    following.append((sequence, end, group))
-            if batch.tokens:
-                self._decode(batch, read)
-            frontier = [f for f in following if any(len(p) > f[1] for _, p in f[2])]
-        for sequence, _ in members:
+                    following.append((sequence, stem, end, group))
+            self._decode(batch, read)
+            frontier = [f for f in following if any(len(p) > f[2] for _, p in f[3])]
+        for sequence in free[:taken]:
             self.drop(sequence)
+        return strands[taken:]
 
 
 def _ignore(stem: int, point: int, row: NDArray[np.float32]) -> None:
