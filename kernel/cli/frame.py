@@ -88,8 +88,7 @@ def decision(record: DecisionRecord, *, ledger: bool = False) -> Group:
     if record.legal:
         parts.append(_options(record))
     if record.offered:
-        offers = (f"{shown(repr(o.instruction.instruction()))} {o.score:+.2f} {shown(o.note)}" for o in record.offered)
-        parts.append(Text("planner: " + "; ".join(offers), style="dim"))
+        parts.append(_offers(record))
     if numbers := _numbers(record):
         parts.append(Text(numbers, style="dim"))
     if ledger and record.ledger:
@@ -99,10 +98,22 @@ def decision(record: DecisionRecord, *, ledger: bool = False) -> Group:
     return Group(*parts)
 
 
+def _offers(record: DecisionRecord) -> Table:
+    """Return what the planner offered, best first; what was taken is marked."""
+    table = Table("planner", "score", "", box=None, pad_edge=False, style="dim", header_style="dim")
+    for offer in record.offered or ():
+        style = "bold" if offer.instruction == record.instruction else ""
+        name = shown(repr(offer.instruction.instruction())).removeprefix(f"{record.cartridge}.")
+        table.add_row(Text(name, style), _number(offer.score), Text(shown(offer.note)))
+    return table
+
+
 def _options(record: DecisionRecord) -> Table:
     """Return the strongest options, and always the one taken."""
     rows = list(record.legal or ())
-    taken = rows[record.chosen] if record.chosen is not None and record.chosen < len(rows) else None
+    at = record.chosen
+    same = rows[at : at + 1] if at is not None else [row for row in rows if row.text == record.text]
+    taken = same[0] if same else None
     rows.sort(key=lambda row: (row.probability is None, -(row.probability or 0.0)))
     top = rows[:ROWS]
     if taken is not None and not any(row is taken for row in top):
@@ -111,7 +122,8 @@ def _options(record: DecisionRecord) -> Table:
     table = Table("option", "share", "log-p", *(["null"] if nulls else []), box=None, pad_edge=False)
     for row in top:
         style = "bold reverse" if row is taken else ""
-        cells = [Text(shown(row.text), style), _share(row.probability), _number(row.logprob)]
+        label = shown(row.text.strip().partition("\n")[0])  # the rest is the closer, the same for all
+        cells = [Text(label, style), _share(row.probability), _number(row.logprob)]
         table.add_row(*cells, *([_number(row.null)] if nulls else []))
     if (more := max(record.legal_count or 0, len(rows)) - len(top)) > 0:
         table.add_row(Text(f"and {more} more", "dim"))

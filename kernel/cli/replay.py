@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from cartridges import registry
 from dispatch.cursor import Cursor
 from dispatch.read import LogReader
 from dispatch.records import CartridgeRecord
-from dispatch.replay import MakeCartridge, Replay, ReplayReport, Step, replay
+from dispatch.replay import MakeCartridge, Replay, ReplayReport, replay
 from kernel.cli.frame import Frame, shown
 from kernel.cli.keys import keys
 from kernel.contract import Cartridge
@@ -121,22 +122,26 @@ def _show(
     """Show the board as it goes; without a terminal, the last one only."""
     with LogReader(path) as reader:
         run = Replay(reader, make, last=last)
-        latest: Step | None = None
-        interrupted = False
-        with Live(console=console, auto_refresh=False) as live:
-            clock = _Clock(speed)
-            try:
-                for latest in run:
-                    if console.is_terminal and latest.record.n >= first and clock.wait(latest.record.at_ms):
-                        live.update(Frame(latest), refresh=True)
-            except KeyboardInterrupt:
-                interrupted = True
-            if latest is not None:
-                live.update(Frame(latest), refresh=True)
-        if interrupted:
+        try:
+            if console.is_terminal:
+                _animate(run, console, speed, first)
+            else:
+                for latest in deque(run, maxlen=1):
+                    console.print(Frame(latest))
+        except KeyboardInterrupt:
             _say([run.report()])
-            raise typer.Exit(130)
+            raise typer.Exit(130) from None
         return run.report()
+
+
+def _animate(run: Replay, console: Console, speed: float, first: int) -> None:
+    clock, latest = _Clock(speed), None
+    with Live(console=console, auto_refresh=False) as live:
+        for latest in run:
+            if latest.record.n >= first and clock.wait(latest.record.at_ms):
+                live.update(Frame(latest), refresh=True)
+        if latest is not None:
+            live.update(Frame(latest), refresh=True)
 
 
 class _Clock:
