@@ -83,8 +83,8 @@ def redacted_copy(source: str | Path, target: str | Path, redactor: Redactor) ->
 def _row(record: DecisionRecord) -> dict[str, Any]:
     rows = record.legal or ()
     at = record.chosen
-    same = rows[at : at + 1] if at is not None else [row for row in rows if row.text == record.text]
-    taken = same[0] if same else None
+    found = rows[at : at + 1] if at is not None else [row for row in rows if row.text == record.text]
+    taken = found[0] if found else None
     first, any_ = agreement(record) if record.offered else (None, None)
     same = record.model_dump(include=set(COLUMNS) - {"rule", "legal"})
     return same | {
