@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernel.joined import Tables
 from kernel.ordering import Ordering
-from kernel.tokenize_bulk import Tables, tokenize_bulk
+from kernel.tokenize_bulk import tokenize_bulk
 from kernel.trie import Trie
 from kernel.vocab import Vocabulary
 

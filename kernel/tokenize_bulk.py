@@ -1,9 +1,9 @@
 """Many texts to token ids, the same ids that each text has alone. Knows no trie, no opcode, no game.
 
-Texts are cut where that is safe (`kernel.cuts`), each different part is tokenized once, and the ids of the parts are
-put together again. Different parts go to the tokenizer together, with a separator between them where the cut rules
-need one, because a call costs more than a part. Whatever is not provably the same is tokenized alone, and a sample of
-the result is compared with single calls before it is handed out.
+Texts are cut where that is safe (`kernel.cuts`), each different part is tokenized once (`kernel.joined`), and the ids
+of the parts are put together again. Where the parts are mostly new, as with random names, texts are not cut, only
+joined. Whatever is not provably the same is tokenized alone, and a sample of the result is compared with single calls
+before it is handed out.
 """
 
 from __future__ import annotations
@@ -11,29 +11,27 @@ from __future__ import annotations
 import os
 import time
 from array import array
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel.cuts import safe_cuts
+from kernel.joined import Ids, Tables, tokenize_joined
 from kernel.vocab import Vocabulary
 
-Ids = NDArray[np.int32]
 Progress = Callable[[int, int], None]
 """(texts done, texts in all); called between blocks, at most ten times a second, never in the first second."""
 
 BLOCK = 1 << 13
 """Texts cut at once: small enough for the cache, and for a few megabytes of scratch memory."""
-CALL = 1 << 12
-"""Bytes of joined parts given to the tokenizer in one call; it is slower on much longer texts."""
 SHORT = 7
 """Parts of up to this many bytes fit into one 64-bit key together with their length."""
 KEPT = 1 << 17
 """Different parts remembered; beyond it the memory starts anew, so that a million different words do not pile up."""
+MOSTLY = 0.5
+"""When more than this share of a block's bytes is in new parts, the blocks after it are joined instead of cut."""
 FEW = 64
 """So many texts are tokenized one by one: that costs less than cutting them."""
 CHECKED = 256
@@ -52,7 +50,8 @@ def tokenize_bulk(
     """
     tables = Tables.of(vocabulary) if len(texts) > FEW else None
     if tables is not None:
-        ids, offsets = _blocks(texts, PartTokenizer(vocabulary, tables).block, progress)
+        with ThreadPoolExecutor(_workers()) as pool:
+            ids, offsets = _blocks(texts, PartTokenizer(vocabulary, tables, pool).block, progress)
         if _agrees(vocabulary, texts, ids, offsets):
             return ids, offsets
     return _blocks(texts, lambda some: _one_by_one(vocabulary, some), progress)
@@ -113,39 +112,15 @@ class _Known:
     ends: array[int] = field(default_factory=lambda: array("q", [0]))
 
 
-@dataclass(frozen=True)
-class Tables:
-    """What cutting needs of a vocabulary; made once for each.
-
-    safe: bool, shape (65536,), of `safe_cuts`.
-    glue: which of SEPARATORS to put between a part that ends with byte a and one that begins with byte b: glue[a][b].
-    piece_bytes: int64, shape (n_vocab,): the length of each piece.
-    """
-
-    safe: NDArray[np.bool_]
-    glue: list[list[int]]
-    piece_bytes: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, vocabulary: Vocabulary) -> Tables | None:
-        """Return the tables of a vocabulary; None when its texts cannot be cut."""
-        if vocabulary not in _TABLES:
-            safe = safe_cuts(vocabulary)
-            lengths = np.fromiter(map(len, vocabulary.pieces), np.int64, len(vocabulary))
-            _TABLES[vocabulary] = cls(safe.reshape(-1), _glue(safe), lengths) if safe.any() else None
-        return _TABLES[vocabulary]
-
-
-_TABLES: WeakKeyDictionary[Vocabulary, Tables | None] = WeakKeyDictionary()
-
-
 class PartTokenizer:
     """Cuts texts at safe places and tokenizes each different part once."""
 
-    def __init__(self, vocabulary: Vocabulary, tables: Tables) -> None:
+    def __init__(self, vocabulary: Vocabulary, tables: Tables, pool: Executor | None = None) -> None:
         self._vocabulary = vocabulary
         self._tables = tables
+        self._pool = pool
         self._known = _Known()
+        self._joins = False
 
     def block(self, texts: Sequence[str]) -> tuple[Ids, Ids]:
         """Return the ids of some texts, flat, and how many each has."""
@@ -155,6 +130,9 @@ class PartTokenizer:
         sizes = np.fromiter(map(len, encoded), np.intp, len(encoded))
         if not sizes.all():
             self._vocabulary.literal("")  # refuses it
+        if self._joins:
+            ids, counts = tokenize_joined(self._vocabulary, self._tables, encoded, self._pool)
+            return self._mend(texts, np.flatnonzero(counts == 0), ids, counts)
         data = b"".join(encoded)
         flat = np.frombuffer(data, np.uint8)
         cut = np.zeros(len(flat) + 1, np.bool_)
@@ -168,22 +146,22 @@ class PartTokenizer:
 
         ends = np.frombuffer(self._known.ends, np.int64)
         length = np.diff(ends)  # how many ids each known part has; 0 marks one that needs its whole text
-        counts = length[numbers]
-        upto = np.cumsum(counts)
+        part_counts = length[numbers]
+        upto = np.cumsum(part_counts)
         at = np.arange(upto[-1])
-        at += np.repeat(ends[:-1][numbers] - (upto - counts), counts)
+        at += np.repeat(ends[:-1][numbers] - (upto - part_counts), part_counts)
         ids = np.frombuffer(self._known.ids, np.int32)[at] if len(at) else np.empty(0, np.int32)
         first = np.searchsorted(starts, np.cumsum(sizes) - sizes)
-        text_counts = np.diff(upto[first] - counts[first], append=upto[-1])
-        if counts.all():
-            return ids, text_counts.astype(np.int32)
-        whole = np.unique(np.searchsorted(first, np.flatnonzero(counts == 0), side="right") - 1)
-        return self._mend(texts, whole.tolist(), ids, text_counts)
+        counts = np.diff(upto[first] - part_counts[first], append=upto[-1]).astype(np.int32)
+        whole = np.searchsorted(first, np.flatnonzero(part_counts == 0), side="right") - 1
+        return self._mend(texts, np.unique(whole), ids, counts)
 
-    def _mend(self, texts: Sequence[str], whole: list[int], ids: Ids, counts: NDArray[np.intp]) -> tuple[Ids, Ids]:
-        """Replace the ids of these texts by those that each has alone."""
+    def _mend(self, texts: Sequence[str], whole: NDArray[np.intp], ids: Ids, counts: Ids) -> tuple[Ids, Ids]:
+        """Replace the ids of the texts `whole` by those that each has alone."""
+        if not len(whole):
+            return ids, counts
         sequences = np.split(ids, np.cumsum(counts)[:-1])
-        for i in whole:
+        for i in whole.tolist():
             sequences[i] = np.array(self._vocabulary.literal(texts[i]), np.int32)
         return np.concatenate(sequences), np.fromiter(map(len, sequences), np.int32, len(sequences))
 
@@ -218,72 +196,8 @@ class PartTokenizer:
                 new.append(part)
             long_numbers.append(number)
         numbers[is_long] = long_numbers
-        self._learn(new)
+        ids, counts = tokenize_joined(self._vocabulary, self._tables, new, self._pool)
+        known.ends.frombytes((np.cumsum(counts, dtype=np.int64) + len(known.ids)).view(np.uint8).data)
+        known.ids.frombytes(ids.view(np.uint8).data)
+        self._joins = sum(map(len, new)) > MOSTLY * len(data)
         return numbers
-
-    def _learn(self, new: list[bytes]) -> None:
-        """Tokenize parts, joined in calls of about CALL bytes, and keep their ids in order."""
-        calls = list(self._calls(new))
-        if len(calls) > 1 < _workers():
-            with ThreadPoolExecutor(_workers()) as pool:  # the tokenizer runs without the interpreter's lock
-                answers = list(pool.map(self._call, calls))
-        else:
-            answers = [self._call(call) for call in calls]
-        for ids, ends in answers:
-            base = len(self._known.ids)
-            self._known.ids.extend(ids)
-            self._known.ends.extend(base + end for end in ends)
-
-    def _calls(self, parts: list[bytes]) -> Iterator[list[tuple[bytes, bytes]]]:
-        """Yield what goes into one call: (separator, part) in a row."""
-        call: list[tuple[bytes, bytes]] = []
-        size = 0
-        for part in parts:
-            glue = SEPARATORS[self._tables.glue[call[-1][1][-1]][part[0]]] if call else b""
-            if glue is None or size > CALL:
-                yield call
-                call, size, glue = [], 0, b""
-            call.append((glue, part))
-            size += len(glue) + len(part)
-        if call:
-            yield call
-
-    def _call(self, call: list[tuple[bytes, bytes]]) -> tuple[list[int], list[int]]:
-        """Return the ids of the parts of one call, and where those of each part end."""
-        vocabulary = self._vocabulary
-        whole = b"".join(text for pair in call for text in pair)
-        ids = vocabulary._tokenize(whole, False, False)
-        out: list[int] = []
-        ends: list[int] = []
-        if vocabulary._exact(ids, whole):
-            stop_byte = np.cumsum(self._tables.piece_bytes[ids])  # where each id ends
-            glue = np.fromiter((len(g) for g, _ in call), np.int64, len(call))
-            size = np.fromiter((len(p) for _, p in call), np.int64, len(call))
-            end = np.cumsum(glue + size)
-            last = np.searchsorted(stop_byte, end)
-            first = np.searchsorted(stop_byte, end - size, side="right")
-            begins = np.where(first > 0, stop_byte[first - 1], 0)
-            if (stop_byte[last] == end).all() and (begins == end - size).all():
-                for a, b in zip(first.tolist(), last.tolist(), strict=True):
-                    out += ids[a : b + 1]
-                    ends.append(len(out))
-                return out, ends
-        for _, part in call:
-            ids = vocabulary._tokenize(part, False, False)
-            if vocabulary._exact(ids, part):
-                out += ids
-            ends.append(len(out))
-        return out, ends
-
-
-SEPARATORS: list[bytes | None] = [b"", *(bytes([byte]) for byte in range(128)), None]
-
-
-def _glue(safe: NDArray[np.bool_]) -> list[list[int]]:
-    """Return for each last byte and next first byte which of SEPARATORS to put between two parts."""
-    table = np.full((256, 256), len(SEPARATORS) - 1)
-    for separator in range(127, -1, -1):
-        table[np.outer(safe[:, separator], safe[separator])] = separator + 1
-    table[safe] = 0
-    rows: list[list[int]] = table.tolist()
-    return rows

@@ -9,9 +9,11 @@ from random import Random
 import numpy as np
 import pytest
 
+from kernel import joined
 from kernel import tokenize_bulk as bulk
 from kernel.cuts import safe_cuts
 from kernel.errors import BuildError
+from kernel.joined import Tables, tokenize_joined
 from kernel.vocab import BYTE, NORMAL, USER_DEFINED, Vocabulary
 
 
@@ -97,10 +99,13 @@ def alone(vocab: Vocabulary, texts: list[str]) -> list[list[int]]:
 
 
 def together(vocab: Vocabulary, texts: list[str]) -> list[list[int]]:
-    tables = bulk.Tables.of(vocab)
+    tables = Tables.of(vocab)
     assert tables is not None
     ids, counts = bulk.PartTokenizer(vocab, tables).block(texts)
-    return parts(ids, np.cumsum([0, *counts]))
+    cut = parts(ids, np.cumsum([0, *counts]))
+    ids, counts = tokenize_joined(vocab, tables, [text.encode() for text in texts])
+    assert parts(ids, np.cumsum([0, *counts])) == cut
+    return cut
 
 
 @pytest.mark.parametrize("user", USER, ids=str)
@@ -194,15 +199,17 @@ def test_reserved_piece_that_no_merge_reaches_does_not_forbid_a_cut() -> None:
 def test_wrong_table_is_found_out_and_every_text_is_tokenized_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a runtime splits words in another way than its name says, the sample differs and nothing is cut."""
     vocab = vocabulary("gpt2/gpt-2", ["ab", "abab"])
-    monkeypatch.setattr(bulk, "safe_cuts", lambda *_: np.ones((256, 256), np.bool_))
+    monkeypatch.setattr(joined, "safe_cuts", lambda *_: np.ones((256, 256), np.bool_))
     ids, offsets = bulk.tokenize_bulk(vocab, ["abab", "ab"])
     assert parts(ids, offsets) == alone(vocab, ["abab", "ab"])
 
 
-def test_many_blocks_and_many_different_parts_give_the_same_ids(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small blocks, small calls and a memory that is emptied often."""
+@pytest.mark.parametrize("mostly", [0.0, 1.0], ids=["joined", "cut"])
+def test_many_blocks_and_many_different_parts_give_the_same_ids(mostly: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small blocks, small calls and a memory that is emptied often; cut to the end, and joined after the first."""
+    monkeypatch.setattr(bulk, "MOSTLY", mostly)
     monkeypatch.setattr(bulk, "BLOCK", 7)
-    monkeypatch.setattr(bulk, "CALL", 10)
+    monkeypatch.setattr(joined, "CALL", 10)
     monkeypatch.setattr(bulk, "KEPT", 20)
     vocab = vocabulary("gpt2/smollm", ["aa", "ab", "ba", "-a"])
     texts = [f'{"ab" * (n % 9)}-{n}"{"a" * n}' for n in range(60)]

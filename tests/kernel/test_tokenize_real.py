@@ -11,7 +11,8 @@ import pytest
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.cuts import safe_cuts
 from kernel.errors import BuildError
-from kernel.tokenize_bulk import PartTokenizer, Tables, tokenize_bulk
+from kernel.joined import Tables, tokenize_joined
+from kernel.tokenize_bulk import PartTokenizer, tokenize_bulk
 from kernel.vocab import Vocabulary
 
 SCRAPS = [
@@ -84,6 +85,8 @@ def assert_same(vocabulary: Vocabulary, count: int) -> int:
     tables = Tables.of(vocabulary)
     assert tables is not None
     ids, counts = PartTokenizer(vocabulary, tables).block(texts)
+    assert [part.tolist() for part in np.split(ids, np.cumsum(counts)[:-1])] == expected
+    ids, counts = tokenize_joined(vocabulary, tables, [text.encode() for text in texts])
     assert [part.tolist() for part in np.split(ids, np.cumsum(counts)[:-1])] == expected
     return len(texts)
 
