@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import hashlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,30 +20,43 @@ GGUF_MAGIC = b"GGUF"
 MAX_SEQUENCES = 256  # LLAMA_MAX_SEQ: the C side has a bitset of this size
 
 
+class _Log:
+    """What the C library says: printed when that is asked for; its first complaint is kept for our messages."""
+
+    ERROR = 4  # GGML_LOG_LEVEL_ERROR
+
+    def __init__(self) -> None:
+        self.verbose = False
+        self.complaint = ""
+        self.callback: Any = None
+
+    def hear(self, level: int, text: bytes, _: object) -> None:
+        line = text.decode(errors="replace")
+        if self.verbose:
+            sys.stderr.write(line)
+        if level == self.ERROR and not self.complaint:
+            self.complaint = " ".join(line.split())
+
+    def why(self) -> str:
+        """Return the complaint, to end a message with, and forget it."""
+        complaint, self.complaint = self.complaint, ""
+        return f": {complaint}" if complaint else ""
+
+
+_log = _Log()
+
+
 def _bindings() -> Any:
     # libgomp's threads spin at each barrier; when another process holds a core they spin against each other.
     # A short spin, then sleep: set before the library loads, and only where the user has not chosen.
     os.environ.setdefault("GOMP_SPINCOUNT", "20000")
     import llama_cpp
 
+    if _log.callback is None:  # kept, because the C side keeps only a pointer to it
+        _log.callback = llama_cpp.llama_log_callback(_log.hear)
+        llama_cpp.llama_log_set(_log.callback, ctypes.c_void_p(0))
+        llama_cpp.llama_backend_init()
     return llama_cpp
-
-
-@contextlib.contextmanager
-def _quiet(enabled: bool) -> Iterator[None]:
-    """Send the C library's stderr to nowhere while loading; errors come back as return values."""
-    if not enabled:
-        yield
-        return
-    sys.stderr.flush()
-    with open(os.devnull, "wb") as sink:
-        saved = os.dup(2)
-        try:
-            os.dup2(sink.fileno(), 2)
-            yield
-        finally:
-            os.dup2(saved, 2)
-            os.close(saved)
 
 
 def _check_gguf(path: Path) -> None:
@@ -57,22 +69,22 @@ def _check_gguf(path: Path) -> None:
         raise ModelError(f"{str(path)!r} is not a GGUF file: it begins with {magic!r}")
 
 
-def _load(path: Path, vocab_only: bool, verbose: bool) -> tuple[Any, Any]:
+def _load(path: Path, verbose: bool, *, vocab_only: bool = False, gpu_layers: int = 0) -> tuple[Any, Any]:
     _check_gguf(path)
     api = _bindings()
-    with _quiet(not verbose):
-        api.llama_backend_init()
-        params = api.llama_model_default_params()
-        params.vocab_only = vocab_only
-        model = api.llama_model_load_from_file(str(path).encode(), params)
+    _log.verbose, _log.complaint = verbose, ""
+    params = api.llama_model_default_params()
+    params.vocab_only = vocab_only
+    params.n_gpu_layers = gpu_layers
+    model = api.llama_model_load_from_file(str(path).encode(), params)
     if not model:
-        raise ModelError(f"{str(path)!r}: llama.cpp cannot load it; set verbose=True to see why")
+        raise ModelError(f"{str(path)!r}: llama.cpp cannot load it{_log.why()}")
     return api, model
 
 
 def read_vocabulary(path: Path, *, verbose: bool = False) -> Vocabulary:
     """Read the vocabulary of a GGUF file without its weights; a vocabulary-only file will do."""
-    api, model = _load(path, True, verbose)
+    api, model = _load(path, verbose, vocab_only=True)
     # The model stays alive as long as the vocabulary's tokenizer refers to it.
     return _vocabulary(api, model, path.name)
 
@@ -146,7 +158,7 @@ class LlamaCppBackend:
         if n_ctx < 8:
             raise ContextError(f"n_ctx={n_ctx!r} is too small for a decision; 512 or more will do")
         path = Path(path)
-        self._api, self._model = _load(path, False, verbose)
+        self._api, self._model = _load(path, verbose, gpu_layers=gpu_layers)
         self.name = path.stem
         self._path = path
         api = self._api
@@ -159,10 +171,11 @@ class LlamaCppBackend:
         params.kv_unified = True
         params.swa_full = True  # a pruned window could not be rolled back
         params.no_perf = True
-        with _quiet(not verbose):
-            self._ctx = api.llama_init_from_model(self._model, params)
+        self._ctx = api.llama_init_from_model(self._model, params)
         if not self._ctx:
-            raise BackendError(f"{str(path)!r}: llama.cpp cannot make a context of n_ctx={n_ctx}, n_seq={n_seq}")
+            raise BackendError(
+                f"{str(path)!r}: llama.cpp cannot make a context of n_ctx={n_ctx}, n_seq={n_seq}{_log.why()}"
+            )
         self.vocabulary = _vocabulary(api, self._model, path.name)
         self.n_ctx = int(api.llama_n_ctx(self._ctx))
         self.n_batch = int(params.n_batch)
@@ -190,9 +203,10 @@ class LlamaCppBackend:
         outputs: Sequence[int],
     ) -> None:
         """See Backend."""
+        _log.complaint = ""
         code = self._api.llama_decode(self._ctx, self._batch.fill(tokens, positions, sequences, outputs))
         if code:
-            raise BackendError(f"llama_decode of {len(tokens)} tokens returned {code}")
+            raise BackendError(f"llama_decode of {len(tokens)} tokens returned {code}{_log.why()}")
 
     def logits(self, index: int) -> NDArray[np.float32]:
         """See Backend."""
