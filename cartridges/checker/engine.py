@@ -36,9 +36,9 @@ def another_process(subject: Subject) -> str:
     """Same seed, same states in another process."""
     if subject.elsewhere is None:
         raise SkipError("needs a cartridge that another process can find by name")
-    for seed in subject.seeds:
+    for seed, there in zip(subject.seeds, subject.elsewhere(subject.seeds, LONG), strict=True):
         here = trace(subject.cartridge.engine(), seed, LONG)
-        if (parted := part(here, subject.elsewhere(seed, LONG))) is not None:
+        if (parted := part(here, there)) is not None:
             raise FaultError(
                 f"seed {seed}: another process comes to another game, {parted}; the order of a set, hash() of text, "
                 "the clock and random without a seed differ there"

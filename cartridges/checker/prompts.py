@@ -14,7 +14,7 @@ from kernel.errors import KernelError
 from kernel.vocab import CONTROL, Vocabulary
 
 REQUEST, ANOTHER = "please fetch the marmalade", "bring quietly seven umbrellas"
-"""Two requests whose words no template has by itself."""
+"""Two requests; no template has their last words by itself."""
 
 MARKERS = 8
 """So many control tokens of a vocabulary are tried as the text of a request."""
@@ -32,8 +32,8 @@ def nulls(subject: Subject) -> str:
         for prompt, request in ((asked, REQUEST), (other, ANOTHER)):
             _blank(where, prompt)
             for null in prompt.nulls:
-                if words := [word for word in request.split()[1:] if word in text(null).split()]:
-                    raise FaultError(f"{where}: the null prompt holds {words[0]!r} of the request: {text(null)!r}")
+                if request.split()[-1] in text(null):
+                    raise FaultError(f"{where}: the null prompt holds the request {request!r}: {text(null)!r}")
         if (text(asked.parts) != text(other.parts)) and _texts(asked.nulls) != _texts(other.nulls):
             raise FaultError(f"{where}: null prompts differ with the request: {_texts(asked.nulls)!r}")
         looked += 2

@@ -43,7 +43,7 @@ def check_cartridge(
     steps: int = STEPS,
     budget: int = BUDGET,
     seeds: Sequence[int] = (0, 1, 2),
-    elsewhere: Callable[[int, int], Trace] | None = None,
+    elsewhere: Callable[[Sequence[int], int], Sequence[Trace]] | None = None,
 ) -> Report:
     """Check whether a cartridge keeps the contract of `kernel.contract`.
 
@@ -54,7 +54,7 @@ def check_cartridge(
         steps: instructions that the random player gives.
         budget: tokens that a prompt may have on each vocabulary.
         seeds: of the games that are looked at closely.
-        elsewhere: returns `cartridges.checker.subject.trace` of (seed, steps) as another process sees it.
+        elsewhere: returns `cartridges.checker.subject.trace` of each seed, so many steps, as another process sees it.
     Returns:
         A finding for each check; errors of the cartridge's code are findings as well.
     Raises:

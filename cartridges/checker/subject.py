@@ -59,7 +59,7 @@ class Subject:
     steps: int = STEPS
     budget: int = BUDGET
     seeds: Sequence[int] = (0, 1, 2)
-    elsewhere: Callable[[int, int], Trace] | None = None
+    elsewhere: Callable[[Sequence[int], int], Sequence[Trace]] | None = None
 
     @cached_property
     def open(self) -> dict[type[Opcode], str]:

@@ -83,6 +83,7 @@ def check(
     *,
     steps: int = STEPS,
     budget: int = BUDGET,
+    seeds: Sequence[int] = (0, 1, 2),
 ) -> Report:
     """Load a cartridge and check it, as the command does; raises what `cartridges.registry.load` raises.
 
@@ -99,6 +100,7 @@ def check(
         wires={name: Wire([cartridge], form) for name, form in FORMS.items()},
         steps=steps,
         budget=budget,
+        seeds=seeds,
         elsewhere=_elsewhere(spec, options),
     )
 
@@ -137,25 +139,26 @@ def vocabularies(given: Sequence[str] = ()) -> dict[str, Vocabulary]:
     return {name: read_vocabulary(path) for name, path in paths.items()}
 
 
-def _elsewhere(spec: str, options: Mapping[str, str]) -> Callable[[int, int], list[str]]:
-    """Return what plays a random game in another process, in which texts have other hashes."""
+def _elsewhere(spec: str, options: Mapping[str, str]) -> Callable[[Sequence[int], int], list[list[str]]]:
+    """Return what plays random games in another process, in which texts have other hashes."""
 
-    def play(seed: int, steps: int) -> list[str]:
+    def play(seeds: Sequence[int], steps: int) -> list[list[str]]:
         code = (
             "import json, sys\n"
             "from cartridges.checker.subject import trace\n"
             "from cartridges.registry import load\n"
-            "spec, options, seed, steps = json.loads(sys.argv[1])\n"
-            "print('\\0' + json.dumps(trace(load(spec, **options).engine(), seed, steps)))\n"
+            "spec, options, seeds, steps = json.loads(sys.argv[1])\n"
+            "make = load(spec, **options).engine\n"
+            "print('\\0' + json.dumps([trace(make(), seed, steps) for seed in seeds]))\n"
         )
-        command = [sys.executable, "-c", code, json.dumps([spec, options, seed, steps])]
+        command = [sys.executable, "-c", code, json.dumps([spec, options, list(seeds), steps])]
         paths = os.pathsep.join(path or "." for path in sys.path)
-        environment = {**os.environ, "PYTHONPATH": paths, "PYTHONHASHSEED": str(1 + seed % 1000)}
+        environment = {**os.environ, "PYTHONPATH": paths, "PYTHONHASHSEED": "12345"}
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         if done.returncode:
             raise CartridgeError(f"the other process failed: {done.stderr.strip().splitlines()[-1:]}")
-        lines: list[str] = json.loads(done.stdout.rpartition("\0")[2])
-        return lines
+        traces: list[list[str]] = json.loads(done.stdout.rpartition("\0")[2])
+        return traces
 
     return play
 
