@@ -135,8 +135,8 @@ class LlamaCppBackend:
 
     Args:
         path: the GGUF file.
-        n_ctx: cells of the memory, shared by all sequences.
-        n_batch: tokens a pass may hold.
+        n_ctx: cells of the memory, shared by all sequences; llama.cpp rounds up.
+        n_batch: tokens a pass may hold; None means n_ctx.
         n_seq: sequences that can live at once, at most 256.
         threads: CPU threads; None means every core this process may use, at most 8.
         gpu_layers: layers to offload, when llama.cpp was built for it.
@@ -155,6 +155,8 @@ class LlamaCppBackend:
     ) -> None:
         if not 2 <= n_seq <= MAX_SEQUENCES:
             raise BackendError(f"n_seq={n_seq!r} is outside 2..{MAX_SEQUENCES}")
+        if n_batch is not None and n_batch < 1:
+            raise BackendError(f"n_batch={n_batch!r} is no batch; 1 or more tokens, or None for n_ctx")
         if n_ctx < 8:
             raise ContextError(f"n_ctx={n_ctx!r} is too small for a decision; 512 or more will do")
         path = Path(path)
@@ -163,9 +165,11 @@ class LlamaCppBackend:
         self._path = path
         api = self._api
         params = api.llama_context_default_params()
-        params.n_ctx = n_ctx
-        params.n_batch = min(n_batch or n_ctx, n_ctx)
-        params.n_ubatch = min(params.n_batch, 512)
+        # llama.cpp aborts the process when its batch is smaller than n_seq; ours may be, it only fills less of it
+        params.n_ctx = max(n_ctx, n_seq)
+        self.n_batch = min(n_batch or params.n_ctx, params.n_ctx)
+        params.n_batch = max(self.n_batch, n_seq)
+        params.n_ubatch = max(min(self.n_batch, 512), n_seq)
         params.n_seq_max = n_seq
         params.n_threads = params.n_threads_batch = threads or default_threads()
         params.kv_unified = True
@@ -178,7 +182,6 @@ class LlamaCppBackend:
             )
         self.vocabulary = _vocabulary(api, self._model, path.name)
         self.n_ctx = int(api.llama_n_ctx(self._ctx))
-        self.n_batch = int(params.n_batch)
         self.n_seq = n_seq
         self.shares_tokens = not (api.llama_model_is_recurrent(self._model) or api.llama_model_is_hybrid(self._model))
         self._memory = api.llama_get_memory(self._ctx)

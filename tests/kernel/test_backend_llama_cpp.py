@@ -217,6 +217,24 @@ def test_sequences_have_limits(tiny_models: dict[str, Path], n_seq: int) -> None
         LlamaCppBackend(tiny_models["llama"], n_seq=n_seq)
 
 
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize(("n_ctx", "n_batch", "n_seq"), [(256, 3, 64), (8, None, 256), (300, 1, 2)])
+def test_small_batches_and_contexts_open(
+    open_model: Open, arch: str, n_ctx: int, n_batch: int | None, n_seq: int
+) -> None:
+    """llama.cpp itself would abort the process when a batch is smaller than the number of sequences."""
+    backend = open_model(arch, n_ctx=n_ctx, n_batch=n_batch, n_seq=n_seq)
+    assert backend.n_ctx >= n_ctx
+    assert backend.n_batch == (n_batch or 256)
+    feed(backend, [5] * min(backend.n_batch, 20), sequence=n_seq - 1)
+
+
+def test_a_batch_of_nothing_is_refused(tiny_models: dict[str, Path]) -> None:
+    """With what would do."""
+    with pytest.raises(BackendError, match="n_batch=0 is no batch; 1 or more tokens"):
+        LlamaCppBackend(tiny_models["llama"], n_batch=0)
+
+
 def test_a_tiny_context_is_refused(tiny_models: dict[str, Path]) -> None:
     """Before anything is loaded."""
     with pytest.raises(ContextError, match="n_ctx=4 is too small for a decision"):
