@@ -76,6 +76,8 @@ def _tail(log: Path) -> str:
     lines = [text.rstrip()[:300] for text in log.read_text("utf-8", "replace").splitlines() if text.strip()]
     wrong = [text for text in lines if re.search(r"(?i)\berror\b|killed|no space left|cannot", text)]
     hint = ""
-    if any("Killed" in text or "signal terminated" in text for text in wrong):
+    if any(re.search(r"Killed|signal terminated", text) for text in wrong):
         hint = "\nThe compiler was killed, most likely for want of memory: CMAKE_BUILD_PARALLEL_LEVEL=1 make setup"
+    if any(re.search(r"NewConnectionError|Connection refused|name resolution|Name or service", text) for text in lines):
+        hint = "\nThe package index cannot be reached; check connection and proxy (the settings of pip hold here)"
     return "\n".join((wrong or lines)[-12:]) + hint

@@ -94,6 +94,14 @@ def test_a_failed_command_shows_its_errors_and_where_the_rest_is(script: dict[st
         line.run([sys.executable, "-c", code], line.Line("building"), lambda text: None, log)
 
 
+def test_no_connection_is_named_as_such(script: dict[str, ModuleType], tmp_path: Path) -> None:
+    """pip's own last words would speak of a version that cannot be found."""
+    code = "print('WARNING: Retrying ... [Errno 111] Connection refused'); print('ERROR: No matching'); exit(1)"
+    line = script["line"]
+    with pytest.raises(line.SetupError, match=r"ERROR: No matching\nThe package index cannot be reached; check"):
+        line.run([sys.executable, "-c", code], line.Line("installing"), lambda text: None, tmp_path / "log")
+
+
 def test_progress_is_printed_in_a_pipe(
     script: dict[str, ModuleType], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
