@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Self
 
 from kernel.backends.base import Backend
@@ -33,7 +34,6 @@ class Kernel:
         self.context = Context(backend)
         self._chooser = Chooser(self.context)
         self._sets: OrderedDict[tuple[str, ...], OpcodeSet] = OrderedDict()
-        self._decisions = 0
 
     @classmethod
     def load(
@@ -110,18 +110,41 @@ class Kernel:
         *,
         rule: Rule | None = None,
         prior: Floats | None = None,
+        number: int = 0,
     ) -> Decision:
         """Choose among the legal opcodes of a compiled set behind a prompt; see Chooser.choose."""
-        self._decisions += 1
-        return self._chooser.choose(
-            opcodes,
-            opcodes.everything if subset is None else subset,
+        return self.decide_ids(
             self.vocabulary.prompt(prompt.parts),
             [self.vocabulary.prompt(null) for null in prompt.nulls],
+            opcodes,
+            subset,
+            rule=rule,
+            prior=prior,
+            number=number,
+        )
+
+    def decide_ids(
+        self,
+        prompt: Sequence[int],
+        nulls: Sequence[Sequence[int]],
+        opcodes: OpcodeSet,
+        subset: Subset | None = None,
+        *,
+        rule: Rule | None = None,
+        prior: Floats | None = None,
+        number: int = 0,
+    ) -> Decision:
+        """Choose behind prompts that are token ids already, as a replay has them."""
+        decision = self._chooser.choose(
+            opcodes,
+            opcodes.everything if subset is None else subset,
+            prompt,
+            nulls,
             rule,
             prior=prior,
-            number=self._decisions,
+            number=number,
         )
+        return replace(decision, prompt=tuple(prompt), nulls=tuple(map(tuple, nulls)))
 
     def close(self) -> None:
         """Free the model's context."""

@@ -111,3 +111,5 @@ class Cartridge:
     planner: Planner | None = None
     offered: int = 3
     cases: Callable[[], Sequence[Case]] | None = field(default=None, compare=False)
+    options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    """What its maker was called with, so that a replay can call it again."""

@@ -1,0 +1,205 @@
+"""Wire forms: an instruction as text and back, by plain regular expressions. Knows no tokens and no engine.
+
+Two forms. `tagged` is the predecessor's: `<|call|>tetris.move {"action":"left"}<|/call|>`. `compact` has the fewest
+tokens and reads as words: ` move left`, then the cartridge's address on a line of its own. In both, what tells the
+opcodes apart comes first and the rest is the closer, which is forced and never evaluated.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from kernel.compile import Literal
+from kernel.contract import Cartridge
+from kernel.errors import BuildError, OpcodeError, UsageError, WireError, did_you_mean
+from kernel.opcode import HALT, HALT_INSTRUCTION, NAME, Halt, Instruction, Opcode, canonical
+
+WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+JSON_WORDS = frozenset({"true", "false", "null"})
+VALUE = re.compile(r' (?:(?P<name>[A-Za-z_]\w*)=)?(?P<value>(?:"(?:[^"\\]|\\.)*"|[^\s"])+)')
+_ONE_VALUE = VALUE.pattern.replace("?P<name>", "?:").replace("?P<value>", "?:")
+COMPACT = re.compile(rf" (?P<method>{NAME.pattern})(?P<values>(?:{_ONE_VALUE})*)\n@(?P<cartridge>{NAME.pattern})\n")
+TAGGED = re.compile(
+    rf"<\|call\|>(?P<cartridge>{NAME.pattern})\.(?P<method>{NAME.pattern}) (?P<arguments>\{{[^\n]*\}})<\|/call\|>\n"
+)
+
+
+class Form(Protocol):
+    """How instructions are spelled."""
+
+    name: str
+    halt: Literal
+
+    def literal(self, instruction: Instruction, opcode: type[Opcode]) -> Literal:
+        """Return the text of an instruction; what tells it apart in the body, the rest in the closer."""
+
+    def match(self, text: str) -> tuple[str, str, Any] | None:
+        """Return (cartridge, method, arguments in the form's own shape), or None."""
+
+    def arguments(self, found: Any, opcode: type[Opcode]) -> str:
+        """Return the matched arguments as JSON text."""
+
+
+class Compact:
+    """` move left`, newline, `@tetris`, newline. Required values by position, others as `name=value`."""
+
+    name = "compact"
+    halt = Literal(f" {HALT}", "\n")
+
+    def literal(self, instruction: Instruction, opcode: type[Opcode]) -> Literal:
+        """See Form."""
+        words = [instruction.method]
+        for name, value in instruction.args.items():
+            field = opcode.model_fields[name]
+            if field.is_required():
+                words.append(_spell(value))
+            elif canonical(value) != canonical(_plain(field.default)):
+                words.append(f"{name}={_spell(value)}")
+        return Literal(f" {' '.join(words)}", f"\n@{instruction.cartridge}\n")
+
+    def match(self, text: str) -> tuple[str, str, Any] | None:
+        """See Form."""
+        found = COMPACT.fullmatch(text)
+        if found is None:
+            return None
+        values = [(m["name"], m["value"]) for m in VALUE.finditer(found["values"])]
+        return found["cartridge"], found["method"], values
+
+    def arguments(self, found: Any, opcode: type[Opcode]) -> str:
+        """See Form."""
+        required = [name for name, field in opcode.model_fields.items() if field.is_required()]
+        positional = [value for name, value in found if name is None]
+        if len(positional) != len(required):
+            raise WireError(f"{opcode.method}: {len(positional)} values for {len(required)} arguments {required}")
+        by_name = dict(zip(required, positional, strict=True)) | {name: value for name, value in found if name}
+        unknown = [name for name in by_name if name not in opcode.model_fields]
+        if unknown:
+            raise WireError(
+                f"{opcode.method}: no argument {unknown[0]!r}{did_you_mean(unknown[0], opcode.model_fields)}"
+            )
+        return "{" + ",".join(f"{canonical(n)}:{_json(by_name[n])}" for n in opcode.model_fields if n in by_name) + "}"
+
+
+class Tagged:
+    """`<|call|>tetris.move {"action":"left"}<|/call|>`, newline."""
+
+    name = "tagged"
+    halt = Literal(f"<|{HALT}|>", "\n")
+
+    def literal(self, instruction: Instruction, opcode: type[Opcode]) -> Literal:
+        """See Form."""
+        return Literal(f"<|call|>{instruction.name} {instruction.arguments}", "<|/call|>\n")
+
+    def match(self, text: str) -> tuple[str, str, Any] | None:
+        """See Form."""
+        found = TAGGED.fullmatch(text)
+        return None if found is None else (found["cartridge"], found["method"], found["arguments"])
+
+    def arguments(self, found: Any, opcode: type[Opcode]) -> str:
+        """See Form."""
+        return str(found)
+
+
+FORMS: dict[str, Form] = {form.name: form for form in (Compact(), Tagged())}
+
+
+def form(name: str) -> Form:
+    """Return a wire form by name; raises UsageError with a suggestion."""
+    try:
+        return FORMS[name]
+    except KeyError:
+        raise UsageError(f"no wire form {name!r}{did_you_mean(name, FORMS)}") from None
+
+
+class Wire:
+    """The opcodes of some cartridges in one form: renders each to text, parses text back to exactly its record.
+
+    Raises BuildError when a cartridge is there twice or declares a method twice.
+    """
+
+    def __init__(self, cartridges: Iterable[Cartridge], form: Form = FORMS["compact"]) -> None:
+        self.form = form
+        self._opcodes: dict[tuple[str, str], type[Opcode]] = {}
+        names: set[str] = set()
+        for cartridge in cartridges:
+            if cartridge.name in names:
+                raise BuildError(f"cartridge {cartridge.name!r} is there twice")
+            names.add(cartridge.name)
+            self._declare(cartridge.name, cartridge.opcodes)
+
+    def _declare(self, cartridge: str, opcodes: Sequence[type[Opcode]]) -> None:
+        for opcode in opcodes:
+            if issubclass(opcode, Halt):
+                continue
+            if opcode.method == HALT:
+                raise BuildError(f"{cartridge}.{HALT} is taken: it is the shared instruction that ends a session")
+            if (cartridge, opcode.method) in self._opcodes:
+                raise BuildError(f"{cartridge}.{opcode.method} is declared twice")
+            self._opcodes[cartridge, opcode.method] = opcode
+
+    @property
+    def opcodes(self) -> Mapping[tuple[str, str], type[Opcode]]:
+        """The declared opcodes by (cartridge, method)."""
+        return self._opcodes
+
+    def literal(self, instruction: Instruction) -> Literal:
+        """Return the text of an instruction; raises OpcodeError when its opcode is not declared."""
+        if instruction == HALT_INSTRUCTION:
+            return self.form.halt
+        return self.form.literal(instruction, self._opcode(instruction.cartridge, instruction.method))
+
+    def parse(self, text: str) -> Instruction:
+        """Return the one instruction that `text` is, to the last byte.
+
+        Raises:
+            WireError: it is not one, or not of a declared opcode, or its arguments are not valid.
+        """
+        if text == self.form.halt.text:
+            return HALT_INSTRUCTION
+        found = self.form.match(text)
+        if found is None:
+            raise WireError(f"{text!r} is not an instruction in the {self.form.name} form, like {self._example()!r}")
+        cartridge, method, arguments = found
+        try:
+            opcode = self._opcode(cartridge, method)
+            return opcode.from_arguments(self.form.arguments(arguments, opcode)).instruction(cartridge)
+        except OpcodeError as error:
+            raise WireError(str(error)) from error
+
+    def _opcode(self, cartridge: str, method: str) -> type[Opcode]:
+        opcode = self._opcodes.get((cartridge, method))
+        if opcode is None:
+            known = [f"{c}.{m}" for c, m in self._opcodes]
+            raise OpcodeError(f"no opcode {f'{cartridge}.{method}'!r}{did_you_mean(f'{cartridge}.{method}', known)}")
+        return opcode
+
+    def _example(self) -> str:
+        for (cartridge, _), opcode in self._opcodes.items():
+            first = next(iter(opcode.instances()), None)
+            if first is not None:
+                return self.literal(first.instruction(cartridge)).text
+        return self.form.halt.text
+
+
+def _plain(value: Any) -> Any:
+    """Return a default as JSON has it: an enum member is its value."""
+    return getattr(value, "value", value)
+
+
+def _spell(value: Any) -> str:
+    if isinstance(value, str) and WORD.fullmatch(value) and value not in JSON_WORDS:
+        return value
+    return canonical(value)
+
+
+def _json(word: str) -> str:
+    if WORD.fullmatch(word) and word not in JSON_WORDS:
+        return canonical(word)
+    try:
+        json.loads(word)
+    except ValueError:
+        raise WireError(f"{word!r} is neither a word nor JSON") from None
+    return word

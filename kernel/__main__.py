@@ -1,0 +1,5 @@
+"""`python -m kernel`: the command line."""
+
+from kernel.cli import main
+
+main()

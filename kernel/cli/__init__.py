@@ -1,0 +1,28 @@
+"""The command line: one typer app, one module a command. The only place that knows kernel, dispatch and cartridges."""
+
+from __future__ import annotations
+
+import typer
+
+from kernel.cli import logs, models
+from kernel.cli.replay import replay_command
+from kernel.cli.run import run_command
+
+app = typer.Typer(
+    name="kernel",
+    help="Constrained choice for small local language models: it selects among options, it does not plan.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("run")(run_command)
+app.command("replay")(replay_command)
+app.command("stats")(logs.stats_command)
+app.command("diff")(logs.diff_command)
+app.add_typer(logs.app, name="log")
+app.add_typer(models.app, name="models")
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
