@@ -100,6 +100,7 @@ class Replay:
         reader: an open log, not yet iterated.
         make_cartridge: builds a cartridge from its record; its errors pass through.
         last: stop after this decision; None for all.
+        before: called with every decision before it is carried out, the engines in the state in which it was made.
 
     Attributes:
         engines: by cartridge name, in the state after the last step.
@@ -107,13 +108,21 @@ class Replay:
         difference: the first one, once it was reached.
     """
 
-    def __init__(self, reader: LogReader, make_cartridge: MakeCartridge, *, last: int | None = None) -> None:
+    def __init__(
+        self,
+        reader: LogReader,
+        make_cartridge: MakeCartridge,
+        *,
+        last: int | None = None,
+        before: Callable[[DecisionRecord], None] | None = None,
+    ) -> None:
         self.reader = reader
         self.n = 0
         self.difference: Difference | None = None
         self.notes: list[str] = []
         self.cartridges: dict[str, Cartridge] = {}
         self.engines: dict[str, Engine] = {}
+        self.before = before
         self._last = last
         self._over = False
         self._started = time.perf_counter()
@@ -172,6 +181,8 @@ class Replay:
         engine = self.engines.get(record.cartridge)
         if engine is None:
             return Difference(record.n, "cartridge", record.cartridge, f"only {', '.join(self.engines)}")
+        if self.before is not None:
+            self.before(record)
         instruction = record.instruction.instruction()
         if instruction != HALT_INSTRUCTION:
             refused = False

@@ -17,9 +17,11 @@ from rich.live import Live
 
 from cartridges import registry
 from dispatch.cursor import Cursor
+from dispatch.decide import TOLERANCE
 from dispatch.read import LogReader
 from dispatch.records import CartridgeRecord
 from dispatch.replay import MakeCartridge, Replay, ReplayReport, replay
+from kernel.cli.decide import decide_file
 from kernel.cli.frame import Frame, shown
 from kernel.cli.keys import keys
 from kernel.contract import Cartridge
@@ -43,6 +45,14 @@ Specs = Annotated[
     list[str] | None,
     typer.Option("--cartridge", help="Where the log's cartridge is, if it is not installed.", show_default=False),
 ]
+Again = Annotated[bool, typer.Option("--decide", help="Make every decision again and compare.")]
+OtherModel = Annotated[
+    str | None, typer.Option("--model", "-m", help="Of --decide: another model.", show_default="the log's")
+]
+OtherRule = Annotated[str | None, typer.Option("--rule", help="Of --decide: another rule.", show_default="the log's")]
+Tolerance = Annotated[
+    float, typer.Option(help="Of --decide: choices with a smaller margin may come out differently.", min=0.0)
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document (implies --headless).")]
 
 
@@ -53,12 +63,17 @@ def replay_command(
     first: First = 1,
     last: Last = None,
     step: Keys = False,
+    decide: Again = False,
+    model: OtherModel = None,
+    rule: OtherRule = None,
+    tolerance: Tolerance = TOLERANCE,
     cartridge: Specs = None,
     as_json: AsJson = False,
 ) -> None:
     """Play a session log again without the model and compare every state.
 
-    Exits with 0 when everything verifies, with 1 when a log is damaged, unfinished or differs.
+    Exits with 0 when everything verifies, with 1 when a log is damaged, unfinished or differs. With --decide also
+    with 1 when the same model and rule choose differently where the margin is not below the tolerance.
     """
     console = Console()
     make = partial(make_cartridge, specs=cartridge or ())
@@ -69,6 +84,12 @@ def replay_command(
             raise UsageError(f"replay: --to {last} is before --from {first}")
         if step and (len(files) > 1 or not sys.stdin.isatty() or not console.is_terminal):
             raise UsageError("replay: --step needs one file and a terminal")
+        if decide:
+            if len(files) > 1 or step:
+                raise UsageError("replay: --decide takes one file, without --step")
+            decide_file(files[0], make, model, rule, tolerance=tolerance, last=last, as_json=as_json)
+        if model is not None or rule is not None:
+            raise UsageError("replay: --model and --rule need --decide")
         if step:
             reports = [_step(files[0], make, console, first)]
         elif headless or as_json or len(files) > 1:

@@ -24,7 +24,7 @@ from dispatch.records import (
     LegalRow,
     Outcome,
 )
-from kernel.contract import Cartridge, Option, Prompt
+from kernel.contract import Cartridge, Option, Part, Prompt
 from kernel.errors import CartridgeError, IllegalInstructionError
 from kernel.opcode import Instruction, Opcode
 
@@ -72,13 +72,23 @@ class CounterView:
     """Shows the number."""
 
     def prompt(self, engine: CounterEngine, options: Sequence[Option], request: str = "") -> Prompt:
-        return Prompt(())
+        def parts(value: object) -> tuple[Part, ...]:
+            return Part("value ", trusted=True), Part(f"{value} {request}"), Part("\n", trusted=True)
+
+        return Prompt(parts(engine.value), (parts("?"),))
 
     def render(self, engine: CounterEngine) -> Any:
         return f"value {engine.value}"
 
 
-COUNTER = Cartridge("counter", "1", "Counts.", (Add,), CounterEngine, CounterView())
+class CounterPlanner:
+    """Prefers large steps."""
+
+    def rank(self, engine: CounterEngine) -> Sequence[Option]:
+        return [Option(i, score=float(i.args["by"])) for i in reversed(engine.legal())]
+
+
+COUNTER = Cartridge("counter", "1", "Counts.", (Add,), CounterEngine, CounterView(), CounterPlanner(), offered=2)
 
 
 def make_cartridge(record: CartridgeRecord) -> Cartridge:
@@ -141,6 +151,7 @@ def counter() -> SimpleNamespace:
     """The counter cartridge and what writes logs of it."""
     return SimpleNamespace(
         make=make_cartridge,
+        cartridge=COUNTER,
         engine=CounterEngine,
         header=header,
         decision=decision,
