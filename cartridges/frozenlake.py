@@ -23,7 +23,7 @@ def make(slippery: bool = False) -> Cartridge:
         summary="Cross a frozen lake of 4 by 4 fields without falling into a hole (Gymnasium's FrozenLake-v1).",
         situation=lambda field: f"A frozen lake. Row {field // SIZE}, column {field % SIZE}.",
         state=None if slippery else _field,  # on dry ice the dice decide nothing
-        depth=2 * SIZE,
+        depth=SIZE if slippery else 2 * SIZE,  # with dice there are more states to look at
     )
 
 
