@@ -25,6 +25,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,7 +42,7 @@ VOCABULARIES = ("smollm2", "gemma3-270m")
 WALKED = 400
 """Texts walked token by token for the time of a step."""
 WALK_SECONDS = 20.0
-"""A slow engine walks fewer."""
+"""A slow engine walks fewer, and has fewer masks checked."""
 
 # 92 x 143 x 100 = 1,315,600 different texts
 FIRST = """
@@ -121,6 +122,7 @@ def work(peer: str, n: int, vocab: str, kind: str, model: str) -> dict[str, Any]
     engine.mask()
     row["first_mask_s"] = time.perf_counter() - start
     row |= {f"{part}_s": seconds for part, seconds in engine.parts.items()}
+    print(json.dumps(row), flush=True)  # the time limit is for this
 
     clock = time.perf_counter_ns
     masks: list[int] = []
@@ -151,6 +153,8 @@ def check(engine: Engine, texts: Sequence[str], walked: Sequence[str], paths: li
     """Compare masks with brute force: every position of some texts; and time branching positions alone."""
     wrong = narrower = checked = 0
     branching: list[int] = []
+    choices: list[int] = []
+    row = np.random.default_rng(0).normal(size=len(engine.vocabulary)).astype(np.float32)
     if engine.by_ids:
         ids, offsets = engine.sequences()
         samples = paths[:40]
@@ -158,7 +162,10 @@ def check(engine: Engine, texts: Sequence[str], walked: Sequence[str], paths: li
         ids, offsets = np.empty(0, np.int32), np.empty(0, np.int64)
         samples = paths[:3]
         ordered = sorted(text.encode() for text in texts)
+    end = time.perf_counter() + WALK_SECONDS
     for path in samples:
+        if time.perf_counter() > end:
+            break
         engine.reset()
         for at in range(len(path)):
             start = time.perf_counter_ns()
@@ -169,6 +176,11 @@ def check(engine: Engine, texts: Sequence[str], walked: Sequence[str], paths: li
                 expected = next_ids(ids, offsets, path[:at])
                 if len(expected) > 1:
                     branching.append(took)
+                    start = time.perf_counter_ns()
+                    engine.mask()
+                    best = engine.choose(row)
+                    choices.append(time.perf_counter_ns() - start)
+                    wrong += best not in (None, max(expected, key=lambda token: row[token]))
             else:
                 expected = next_by_bytes(engine, ordered, path[:at])
             checked += 1
@@ -178,6 +190,7 @@ def check(engine: Engine, texts: Sequence[str], walked: Sequence[str], paths: li
     out: dict[str, Any] = {"masks_checked": checked, "masks_wrong": wrong, "masks_narrower": narrower}
     if branching:
         out["mask_where_paths_part"] = percentiles(branching)
+        out["mask_and_choice_where_paths_part"] = percentiles(choices)
     return out
 
 
@@ -209,12 +222,19 @@ def run(arguments: list[str], seconds: float, gigabytes: float) -> dict[str, Any
     process = subprocess.Popen(
         [sys.executable, __file__, "--work", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    end = time.monotonic() + seconds
+    assert process.stdout is not None
+    lines: list[str] = []
+    reader = threading.Thread(target=lambda: lines.extend(iter(process.stdout.readline, "")))  # type: ignore[union-attr]
+    errors: list[str] = []
+    other = threading.Thread(target=lambda: errors.extend(iter(process.stderr.readline, "")))  # type: ignore[union-attr]
+    reader.start()
+    other.start()
+    start = time.monotonic()
     failure = None
     while process.poll() is None and failure is None:
         time.sleep(0.05)
-        if time.monotonic() > end:
-            failure = f"over {seconds:.0f} s"
+        if time.monotonic() - start > seconds + (4 * WALK_SECONDS if lines else 0):
+            failure = f"over {seconds:.0f} s" if not lines else "first mask in time, steps not"
         try:
             used = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
         except (OSError, IndexError):
@@ -223,14 +243,16 @@ def run(arguments: list[str], seconds: float, gigabytes: float) -> dict[str, Any
             failure = f"over {gigabytes:.0f} GB"
     if failure is not None:
         process.send_signal(signal.SIGKILL)
-    out, err = process.communicate()
+    process.wait()
+    reader.join()
+    other.join()
     if failure is None and process.returncode == 0:
-        result: dict[str, Any] = json.loads(out.splitlines()[-1])
+        result: dict[str, Any] = json.loads(lines[-1])
         return result
     if failure is None:
-        lines = [line for line in err.splitlines() if line.strip()] or [f"exit {process.returncode}"]
-        failure = "not installed" if "ModuleNotFoundError" in lines[-1] else lines[-1][:160]
-    return {"failure": failure}
+        said = [line.strip() for line in errors if line.strip()] or [f"exit {process.returncode}"]
+        failure = "not installed" if "ModuleNotFoundError" in said[-1] else said[-1][:160]
+    return {**(json.loads(lines[0]) if lines else {}), "failure": failure}
 
 
 def machine() -> dict[str, Any]:
@@ -291,7 +313,8 @@ def show(rows: list[dict[str, Any]], console: Console) -> None:
 
 def _cells(row: dict[str, Any], base: dict[str, Any]) -> list[str]:
     if "failure" in row:
-        return [row["failure"]]
+        seconds = row.get("first_mask_s")
+        return [row["failure"] + (f" ({seconds:.1f} s)" if seconds else "")]
 
     def times(value: float, reference: float | None) -> str:
         same = reference is None or row["peer"] == "ours" or reference <= 0

@@ -59,6 +59,10 @@ class Engine:
         """Take one legal id."""
         raise NotImplementedError
 
+    def choose(self, row: NDArray[np.float32]) -> int | None:
+        """Return the legal id of the last `mask` with the highest logit; None where an engine leaves that to others."""
+        return None
+
     def sequences(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Return the ids of all texts, where the engine has them (`by_ids`)."""
         raise NotImplementedError
@@ -111,6 +115,9 @@ class Ours(Engine):
 
     def allowed(self) -> set[int]:
         return set(map(int, self._legal))
+
+    def choose(self, row: NDArray[np.float32]) -> int | None:
+        return int(self._legal[int(row[self._legal].argmax())])
 
     def sequences(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         return self.trie.ids, self._offsets
