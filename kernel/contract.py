@@ -111,5 +111,7 @@ class Cartridge:
     planner: Planner | None = None
     offered: int = 3
     cases: Callable[[], Sequence[Case]] | None = field(default=None, compare=False)
+    more_cases: Mapping[str, Callable[[], Sequence[Case]]] = field(default_factory=dict, compare=False)
+    """Further labelled sets by name, such as a harder one. `cases` is the set that is meant when none is named."""
     options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     """What its maker was called with, so that a replay can call it again."""

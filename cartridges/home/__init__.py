@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cartridges.home.cases import cases
+from cartridges.home.cases import cases, hints
 from cartridges.home.engine import House
 from cartridges.home.opcodes import COMMANDS, NAME, OPCODES
 from cartridges.home.view import HomeView
@@ -20,4 +20,5 @@ def make() -> Cartridge:
         view=HomeView(),
         offered=len(COMMANDS),
         cases=cases,
+        more_cases={"hints": hints},
     )

@@ -1,4 +1,7 @@
-"""The labelled requests of the house: everyday words, one right command each. Nothing may be tuned on `test`."""
+"""The labelled requests of the house, one right command each: short everyday ones, and longer ones that only hint.
+
+Nothing may be tuned on `test`.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,19 @@ from cartridges.home.prompts import prompt
 from kernel.contract import Case
 
 FILE = Path(__file__).with_name("cases.jsonl")
+HINTS_FILE = Path(__file__).with_name("hints.jsonl")
 
 
 def cases() -> list[Case]:
-    """Return the cases in file order; the options of each are all commands, ` light kitchen on` and so on."""
+    """Return the everyday requests in file order; each has all commands as options, ` light kitchen on` and so on."""
+    return _labelled(FILE)
+
+
+def hints() -> list[Case]:
+    """Return the harder set, with the same options: most of its requests avoid the words of the command."""
+    return _labelled(HINTS_FILE)
+
+
+def _labelled(path: Path) -> list[Case]:
     options = [words(command) for command in COMMANDS]
-    return [case(row, prompt(House(), (), row.request), options) for row in read(FILE, RequestRow)]
+    return [case(row, prompt(House(), (), row.request), options) for row in read(path, RequestRow)]

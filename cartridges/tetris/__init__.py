@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from cartridges.tetris.cases import cases
 from cartridges.tetris.engine import TetrisEngine
 from cartridges.tetris.opcodes import NAME, OPCODES
 from cartridges.tetris.planner import TetrisPlanner
@@ -29,4 +30,5 @@ def make(opcodes: str = "moves") -> Cartridge:
         engine=partial(TetrisEngine, opcodes),
         view=TetrisView(),
         planner=TetrisPlanner(),
+        cases=partial(cases, opcodes),
     )

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from cartridges.casefile import Row, case, commands, read, words
+from cartridges.casefile import RequestRow, Row, case, commands, read, words
 from cartridges.choose.cases import FILE as CHOOSE_FILE
 from cartridges.choose.cases import Completion
 from cartridges.choose.cases import cases as choose_cases
+from cartridges.home import make as make_home
 from cartridges.home.cases import FILE as HOME_FILE
-from cartridges.home.cases import RequestRow
+from cartridges.home.cases import HINTS_FILE
 from cartridges.home.cases import cases as home_cases
-from cartridges.home.opcodes import COMMANDS
+from cartridges.home.cases import hints as home_hints
+from cartridges.home.opcodes import COMMANDS, Room
+from cartridges.tetris import make as make_tetris
 from cartridges.tetris.cases import cases as tetris_cases
 from cartridges.tetris.opcodes import OpcodeSet
 from kernel.contract import Case, Prompt
@@ -28,38 +34,81 @@ def plain(text: str) -> str:
     return "".join(c for c in text.lower() if c.isalnum() or c == " ")
 
 
-def test_home_has_cases_enough_and_every_command_four_in_each_split() -> None:
-    """192 cases: 24 commands, 4 requests each in dev and in test."""
-    found = home_cases()
-    assert len(found) == 192
+HOME_SETS = pytest.mark.parametrize(
+    ("file", "load", "each", "longest"),
+    [(HOME_FILE, home_cases, 3, 9), (HINTS_FILE, home_hints, 4, 15)],
+    ids=["cases", "hints"],
+)
+"""Both sets of the house: file, loader, requests of each command in each split, words of the longest request."""
+
+Load = Callable[[], list[Case]]
+
+
+@HOME_SETS
+def test_home_sets_hold_every_command_equally_often_in_each_split(
+    file: Path, load: Load, each: int, longest: int
+) -> None:
+    """24 commands: 3 requests each in dev and in test, 4 of the hints; ids count up from 001."""
+    found = load()
+    assert len(found) == 24 * 2 * each
     counts = Counter((c.answer, c.split) for c in found)
-    assert counts == {(f" {words(c)}", split): 4 for c in COMMANDS for split in ("dev", "test")}
+    assert counts == {(f" {words(c)}", split): each for c in COMMANDS for split in ("dev", "test")}
+    name = {"cases": "home", "hints": "hints"}[file.stem]
+    assert [c.id for c in found] == [f"{name}-{n:03}" for n in range(1, len(found) + 1)]
 
 
-def test_home_cases_offer_all_commands_and_hold_the_request() -> None:
+@HOME_SETS
+def test_home_sets_offer_all_commands_and_hold_the_request(file: Path, load: Load, each: int, longest: int) -> None:
     """Each case: 24 options, the answer one of them, the request read as data."""
     options = tuple(f" {words(c)}" for c in COMMANDS)
-    for row, found in zip(read(HOME_FILE, RequestRow), home_cases(), strict=True):
+    for row, found in zip(read(file, RequestRow), load(), strict=True):
         assert found.options == options
         assert found.answer in options
         assert found.prompt.parts[1].text == f" {row.request}"
         assert len(found.prompt.nulls) == 1
 
 
-def test_home_requests_are_short_and_distinct() -> None:
-    """No two requests are the same apart from case and punctuation; none is longer than 15 words."""
-    requests = [row.request for row in read(HOME_FILE, RequestRow)]
-    assert len({plain(r) for r in requests}) == len(requests)
-    assert max(len(r.split()) for r in requests) <= 15
+@HOME_SETS
+def test_home_requests_are_short(file: Path, load: Load, each: int, longest: int) -> None:
+    """None is longer than 9 words, of the hints 15; none has blanks around it."""
+    requests = [row.request for row in read(file, RequestRow)]
+    assert max(len(r.split()) for r in requests) <= longest
     assert all(r == r.strip() for r in requests)
 
 
-def test_home_requests_mostly_avoid_the_words_of_the_command() -> None:
-    """At most one request in three repeats two words of its command; the rest must be understood."""
+def test_home_everyday_requests_mostly_have_two_to_seven_words() -> None:
+    """At most one in twenty is outside."""
+    lengths = [len(row.request.split()) for row in read(HOME_FILE, RequestRow)]
+    assert sum(not 2 <= n <= 7 for n in lengths) <= len(lengths) // 20
+
+
+def test_home_requests_are_distinct_over_both_sets() -> None:
+    """No two requests are the same apart from case and punctuation."""
+    requests = [plain(row.request) for file in (HOME_FILE, HINTS_FILE) for row in read(file, RequestRow)]
+    assert len(set(requests)) == len(requests) == 144 + 192
+
+
+def test_home_everyday_requests_do_not_only_swap_the_room() -> None:
+    """With every room blanked no two are the same sentence."""
+    rooms = re.compile("|".join([*get_args(Room), "hallway", "bedside"]))
+    requests = [rooms.sub("room", plain(row.request)) for row in read(HOME_FILE, RequestRow)]
+    assert len(set(requests)) == len(requests)
+
+
+def test_home_hints_mostly_avoid_the_words_of_the_command() -> None:
+    """At most one hint in three repeats two words of its command; the rest must be understood."""
     repeats = sum(
-        len(set(row.answer.split()) & set(plain(row.request).split())) >= 2 for row in read(HOME_FILE, RequestRow)
+        len(set(row.answer.split()) & set(plain(row.request).split())) >= 2 for row in read(HINTS_FILE, RequestRow)
     )
     assert repeats <= 192 // 3
+
+
+def test_both_sets_of_home_are_reached_from_the_cartridge() -> None:
+    """`cases` is the everyday set, `more_cases` names the harder one."""
+    made = make_home()
+    assert made.cases is not None
+    assert made.cases()[0].id == "home-001"
+    assert {name: load()[0].id for name, load in made.more_cases.items()} == {"hints": "hints-001"}
 
 
 @pytest.mark.parametrize(
@@ -191,3 +240,10 @@ def test_tetris_prompts_are_distinct_and_mark_the_answer(tetris: list[Case]) -> 
 def test_tetris_states_are_the_same_each_time() -> None:
     """Two calls give equal cases."""
     assert tetris_cases("moves") == tetris_set("moves")
+
+
+def test_the_tetris_cartridge_has_the_states_of_its_own_opcodes() -> None:
+    """Placements when it was made for placements, so that `eval` asks what the game would ask."""
+    made = make_tetris(opcodes="place")
+    assert made.cases is not None
+    assert made.cases() == tetris_set("place")
