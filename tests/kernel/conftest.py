@@ -91,13 +91,13 @@ def write_model(path: Path, arch: str, *, seed: int = 1, layers: int = 2, pre: s
     random = np.random.default_rng(seed)
 
     def add(name: str, *shape: int, around: float = 0.0, spread: float | None = None) -> None:
-        spread = 1.5 / np.sqrt(shape[-1]) if spread is None else spread
+        spread = 1 / np.sqrt(shape[-1]) if spread is None else spread
         out.add_tensor(name, (around + spread * random.standard_normal(shape)).astype(np.float32))
 
     def norm(name: str, size: int) -> None:
         add(name, size, around=1.0, spread=0.2)
 
-    add("token_embd.weight", len(tokens), EMBEDDING, spread=0.5)
+    add("token_embd.weight", len(tokens), EMBEDDING, spread=0.3)
     norm("token_embd_norm.weight" if arch == "lfm2" else "output_norm.weight", EMBEDDING)
     head = EMBEDDING // HEADS
     for i in range(layers):
@@ -163,10 +163,11 @@ def load(vocab_ggufs: dict[str, Path]) -> Callable[[str], Vocabulary]:
 class Fresh:
     """A second context on a model that knows one sequence and one token a pass, straight on the C functions.
 
-    Nothing of the kernel is in it: what it says is what the model says.
+    Nothing of the kernel is in it: what it says is what the model says. `rewind` keeps the ids that the last list and
+    the next one begin with, which saves time on large attention models; else the memory is cleared each time.
     """
 
-    def __init__(self, path: Path, *, n_ctx: int = 512, threads: int = 1) -> None:
+    def __init__(self, path: Path, *, n_ctx: int = 512, threads: int = 1, rewind: bool = False) -> None:
         import llama_cpp
 
         self.api = llama_cpp
@@ -177,19 +178,22 @@ class Fresh:
         self.context = llama_cpp.llama_init_from_model(self.model, context)
         self.memory = llama_cpp.llama_get_memory(self.context)
         self.n_vocab = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(self.model))
-        self.held: list[int] = []
+        self.rewind = rewind
+        self.held: tuple[int, ...] = ()
         self._rows: dict[tuple[int, ...], NDArray[np.float32]] = {}
 
     def row(self, ids: Sequence[int]) -> NDArray[np.float32]:
-        """The logits after `ids`, evaluated one by one in a cleared memory (the rows on the way are kept)."""
+        """The logits after `ids`, evaluated one by one (the rows on the way are kept)."""
         ids = tuple(ids)
         if ids not in self._rows:
-            self.api.llama_memory_clear(self.memory, True)
-            for count, token in enumerate(ids, 1):
-                one = (self.api.llama_token * 1)(token)
+            start = min(_shared(ids, self.held), len(ids) - 1) if self.rewind else 0
+            assert self.api.llama_memory_seq_rm(self.memory, 0, start, -1)
+            for count in range(start + 1, len(ids) + 1):
+                one = (self.api.llama_token * 1)(ids[count - 1])
                 assert self.api.llama_decode(self.context, self.api.llama_batch_get_one(one, 1)) == 0
                 pointer = self.api.llama_get_logits_ith(self.context, -1)
                 self._rows[ids[:count]] = np.ctypeslib.as_array(pointer, shape=(self.n_vocab,)).copy()
+            self.held = ids
         return self._rows[ids]
 
     def close(self) -> None:
@@ -199,10 +203,16 @@ class Fresh:
 
 
 @pytest.fixture(scope="session")
-def fresh() -> Iterator[Callable[[Path], Fresh]]:
-    """Give the plainest evaluation of a model file; one a file, rows are kept."""
-    made: dict[Path, Fresh] = {}
-    yield lambda path: made[path] if path in made else made.setdefault(path, Fresh(path))
+def fresh() -> Iterator[Callable[..., Fresh]]:
+    """Give the plainest evaluation of a model file; one a file and kind, rows are kept."""
+    made: dict[tuple[Path, str], Fresh] = {}
+
+    def give(path: Path, kind: str = "") -> Fresh:
+        if (path, kind) not in made:
+            made[path, kind] = Fresh(path)
+        return made[path, kind]
+
+    yield give
     for each in made.values():
         each.close()
 
@@ -268,8 +278,9 @@ def hashed_row(size: int, seed: int = 0) -> Row:
 
 @pytest.fixture(scope="session")
 def tools() -> SimpleNamespace:
-    """What tests of several files work out with: plain_scores, toy_vocabulary, hashed_row, log_softmax, write_model."""
+    """What tests of several files work out with."""
     return SimpleNamespace(
+        Fresh=Fresh,
         plain_scores=plain_scores,
         toy_vocabulary=toy_vocabulary,
         hashed_row=hashed_row,

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kernel.backends.scripted import ScriptedBackend
+from kernel.compile import OpcodeSet
 from kernel.context import MAIN, Context, Cost, Growth
+from kernel.contract import Part
 from kernel.errors import BackendError, ContextError
 from kernel.score import Scorer
 from kernel.subset import Subset
@@ -212,6 +214,30 @@ def test_all_ids_of_a_session_are_decoded_once(make: Make) -> None:
     context.open(session, ignore)
     assert backend.main_ids == session == context.held
     assert [p for each in backend.passes for _, p, on in each if MAIN in on] == list(range(len(session)))
+
+
+def test_history_is_kept_as_ids_and_never_tokenized_again(load: Callable[[str], Vocabulary]) -> None:
+    """Turns that end in a newline, results that begin with one or with a letter, a prompt that ends in a space.
+
+    qwen2 fuses `>` with a newline and two newlines, so the transcript as one text would have other ids; the session
+    goes on with those that were decoded, each of them once.
+    """
+    vocabulary = load("qwen2")
+    gates = OpcodeSet([f"<|call|>gate.{w} {{}}<|/call|>\n" for w in ("open", "close", "lift")], vocabulary)
+    rows = np.random.default_rng(1).normal(size=(2, len(vocabulary))).astype(np.float32)
+    backend = Recorder(vocabulary, lambda ids: rows[len(ids) % 2])
+    scorer = Scorer(Context(backend))
+    tree = scorer.tree(gates, gates.everything)
+    assert tree is not None
+    session, text = vocabulary.prompt([Part("Gate of the north\n")]), "Gate of the north\n"
+    for turn, result in enumerate(["\nthe gate is open\n", "it is closed\n", "\nMove: "]):
+        scorer.score([session], tree)
+        session = [*session, *gates.trie.sequence(turn).tolist(), *vocabulary.prompt([Part(result)], start=False)]
+        text += gates.texts[turn] + result
+    scorer.score([session], tree)
+    assert backend.main_ids == [*session, *tree.prefix]
+    assert vocabulary.join(session) == text.encode()
+    assert session != vocabulary.plain(text)
 
 
 def test_null_prompts_are_cheap_in_later_turns_too(make: Make) -> None:
