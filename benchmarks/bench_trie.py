@@ -127,6 +127,9 @@ def work(peer: str, n: int, vocab: str, kind: str, model: str) -> dict[str, Any]
     clock = time.perf_counter_ns
     masks: list[int] = []
     steps: list[int] = []
+    parting: list[int] = []
+    choices: list[int] = []
+    logits = np.random.default_rng(0).normal(size=len(vocabulary)).astype(np.float32)
     end = time.perf_counter() + WALK_SECONDS
     for path in paths:
         engine.reset()
@@ -134,10 +137,15 @@ def work(peer: str, n: int, vocab: str, kind: str, model: str) -> dict[str, Any]
             a = clock()
             engine.mask()
             b = clock()
-            engine.advance(token)
-            c = clock()
             masks.append(b - a)
-            steps.append(c - a)
+            if engine.width() > 1:
+                parting.append(b - a)
+                c = clock()
+                engine.choose(logits)
+                choices.append(b - a + clock() - c)
+            c = clock()
+            engine.advance(token)
+            steps.append(b - a + clock() - c)
         if time.perf_counter() > end:
             break
     row["peak_mb"] = status("VmHWM") - before
@@ -145,15 +153,16 @@ def work(peer: str, n: int, vocab: str, kind: str, model: str) -> dict[str, Any]
     row["mask"] = percentiles(masks)
     row["step"] = percentiles(steps)
     row["steps"] = len(masks)
+    if parting:
+        row["mask_where_paths_part"] = percentiles(parting)
+        row["mask_and_choice_where_paths_part"] = percentiles(choices)
     row |= check(engine, texts, walked, paths)
     return row
 
 
 def check(engine: Engine, texts: Sequence[str], walked: Sequence[str], paths: list[list[int]]) -> dict[str, Any]:
-    """Compare masks with brute force: every position of some texts; and time branching positions alone."""
+    """Compare masks, and choices, with brute force: every position of some texts."""
     wrong = narrower = checked = 0
-    branching: list[int] = []
-    choices: list[int] = []
     row = np.random.default_rng(0).normal(size=len(engine.vocabulary)).astype(np.float32)
     if engine.by_ids:
         ids, offsets = engine.sequences()
@@ -168,30 +177,19 @@ def check(engine: Engine, texts: Sequence[str], walked: Sequence[str], paths: li
             break
         engine.reset()
         for at in range(len(path)):
-            start = time.perf_counter_ns()
             engine.mask()
-            took = time.perf_counter_ns() - start
             allowed = engine.allowed()
             if engine.by_ids:
                 expected = next_ids(ids, offsets, path[:at])
-                if len(expected) > 1:
-                    branching.append(took)
-                    start = time.perf_counter_ns()
-                    engine.mask()
-                    best = engine.choose(row)
-                    choices.append(time.perf_counter_ns() - start)
-                    wrong += best not in (None, max(expected, key=lambda token: row[token]))
+                best = engine.choose(row)
+                wrong += best not in (None, max(expected, key=lambda token: row[token]))
             else:
                 expected = next_by_bytes(engine, ordered, path[:at])
             checked += 1
             narrower += allowed < expected and path[at] in allowed
             wrong += allowed != expected and not (allowed < expected and path[at] in allowed)
             engine.advance(path[at])
-    out: dict[str, Any] = {"masks_checked": checked, "masks_wrong": wrong, "masks_narrower": narrower}
-    if branching:
-        out["mask_where_paths_part"] = percentiles(branching)
-        out["mask_and_choice_where_paths_part"] = percentiles(choices)
-    return out
+    return {"masks_checked": checked, "masks_wrong": wrong, "masks_narrower": narrower}
 
 
 def next_ids(ids: NDArray[np.int32], offsets: NDArray[np.int64], prefix: list[int]) -> set[int]:

@@ -59,6 +59,10 @@ class Engine:
         """Take one legal id."""
         raise NotImplementedError
 
+    def width(self) -> int:
+        """Return how many ids the last `mask` allows; 0 where that is not at hand."""
+        return 0
+
     def choose(self, row: NDArray[np.float32]) -> int | None:
         """Return the legal id of the last `mask` with the highest logit; None where an engine leaves that to others."""
         return None
@@ -116,6 +120,9 @@ class Ours(Engine):
     def allowed(self) -> set[int]:
         return set(map(int, self._legal))
 
+    def width(self) -> int:
+        return len(self._legal)
+
     def choose(self, row: NDArray[np.float32]) -> int | None:
         return int(self._legal[int(row[self._legal].argmax())])
 
@@ -153,6 +160,12 @@ class Dicts(Engine):
 
     def advance(self, token: int) -> None:
         self._node = self._node[token]
+
+    def width(self) -> int:
+        return len(self._legal)
+
+    def choose(self, row: NDArray[np.float32]) -> int | None:
+        return max(self._legal, key=row.__getitem__)
 
     def allowed(self) -> set[int]:
         return set(self._legal)
