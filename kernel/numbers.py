@@ -21,7 +21,7 @@ NONZERO = Chars(((49, 57),))
 def integer(low: int | None, high: int | None) -> Shape:
     """Return the shape of whole numbers within bounds, ends included; None is no bound but DIGITS digits.
 
-    >>> from kernel.shape import texts
+    >>> from kernel.listing import texts
     >>> list(texts(integer(-1, 10)))
     ['-1', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '10']
     """

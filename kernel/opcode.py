@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from kernel.canon import canonical
 from kernel.errors import OpcodeError
+from kernel.listing import Counter, texts
 from kernel.scalars import LISTED
 from kernel.schema import Argument, read_parameters
-from kernel.shape import Counter, texts
 
 __all__ = ["HALT", "HALT_INSTRUCTION", "NAME", "Argument", "Halt", "Instruction", "Opcode", "canonical"]
 

@@ -39,7 +39,8 @@ def parse(pattern: str, written: Written) -> Shape:
 
     Raises OpcodeError for what is no regular language or not held: lookaround, references, `\\b`, anchors inside.
 
-    >>> from kernel.shape import Chars, texts
+    >>> from kernel.listing import texts
+    >>> from kernel.shape import Chars
     >>> list(texts(parse("^a[xy]?$", Chars)))
     ['a', 'ax', 'ay']
     """

@@ -131,7 +131,10 @@ def integer_shape(report: Report, schema: Mapping[str, Any], path: str) -> Shape
         if first > last:
             raise report.refusal(path, "type", f"no whole number is in {schema}")
         if (last - first) // step_int < LISTED:
-            return listed(tuple(map(str, range(first, last + 1, step_int))))
+            values = tuple(map(str, range(first, last + 1, step_int)))
+            whole = integer(first, last)
+            # one after the other, their digits say it shorter than their list
+            return Scalar(whole.part, values) if step_int == 1 and isinstance(whole, Scalar) else listed(values)
     if step_int != 1:
         raise report.refusal(path, "multipleOf", f"{step} needs bounds on both sides, at most {LISTED} values")
     return integer(first, last)

@@ -13,12 +13,13 @@ from typing import Any
 
 from kernel.canon import canonical
 from kernel.keywords import ANNOTATIONS, BOUND, TYPES, Note, Report
+from kernel.listing import Counter, texts
 from kernel.merge import Merger
 from kernel.numbers import number
 from kernel.objects import Member, array, mapping
 from kernel.recogniser import Recogniser
 from kernel.scalars import decimal_shape, integer_shape, size, string_shape
-from kernel.shape import Alt, Counter, Ref, Shape, alt, listed, texts
+from kernel.shape import Alt, Ref, Shape, alt, listed
 from kernel.strings import string
 
 SMALL = 4096
@@ -270,8 +271,11 @@ class Reader:
             raise self.report.refusal(path, "prefixItems", f"{first!r} is not a list of schemas")
         lead = [self.shape(part, f"{path}.prefixItems[{n}]") for n, part in enumerate(first)]
         rest = None if items is False or high == 0 else self.shape(items, f"{path}.items")
-        shape = array(lead, rest, low, high)
         unique = schema.get("uniqueItems", False)
+        if unique and rest is not None:  # there are no more items than values, and no more than those in front
+            most = len(lead) + self._count(rest)
+            high = most if high is None else min(high, most)
+        shape = array(lead, rest, low, high)
         if unique and (high is None or high > 1):
             if self._count(shape) > SMALL:
                 raise self.report.refusal(

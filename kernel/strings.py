@@ -36,7 +36,7 @@ PLAIN = common(ANY, without(ESCAPED))
 def written(ranges: Ranges) -> Shape:
     """Return the shape of one character of these ranges as it stands in a JSON string.
 
-    >>> from kernel.shape import texts
+    >>> from kernel.listing import texts
     >>> list(texts(written(((9, 10), (97, 98)))))
     ['a', 'b', '\\\\n', '\\\\t']
     """
