@@ -136,7 +136,10 @@ def _ranks(trie: Trie, leaves: Iterable[int] | NDArray[np.integer]) -> Ints:
     if len(wanted) and (wanted.min() < 0 or wanted.max() >= trie.n_leaves):
         unknown = wanted[(wanted < 0) | (wanted >= trie.n_leaves)]
         raise NoLegalOpcodeError(f"leaf {int(unknown[0])} is outside 0..{trie.n_leaves - 1}")
-    return np.unique(trie.rank_of[wanted])
+    ranks = np.sort(trie.rank_of[wanted])
+    new = np.ones(len(ranks), np.bool_)
+    np.not_equal(ranks[1:], ranks[:-1], out=new[1:])
+    return ranks[new]
 
 
 def _others(trie: Trie, ranks: Ints) -> Ints:

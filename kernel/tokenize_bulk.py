@@ -94,7 +94,7 @@ def _one_by_one(vocabulary: Vocabulary, texts: Sequence[str]) -> tuple[Ids, Ids]
 def _agrees(vocabulary: Vocabulary, texts: Sequence[str], ids: Ids, offsets: NDArray[np.int64]) -> bool:
     """Whether a sample of the texts, first and last included, has the ids that each has alone."""
     count = min(CHECKED, 8 + len(texts) // 64)
-    sample = np.unique(np.linspace(0, len(texts) - 1, count).astype(np.intp)).tolist()
+    sample = {int(i) for i in np.linspace(0, len(texts) - 1, count)}
     return all(ids[offsets[i] : offsets[i + 1]].tolist() == vocabulary.literal(texts[i]) for i in sample)
 
 
@@ -154,14 +154,14 @@ class PartTokenizer:
         first = np.searchsorted(starts, np.cumsum(sizes) - sizes)
         counts = np.diff(upto[first] - part_counts[first], append=upto[-1]).astype(np.int32)
         whole = np.searchsorted(first, np.flatnonzero(part_counts == 0), side="right") - 1
-        return self._mend(texts, np.unique(whole), ids, counts)
+        return self._mend(texts, whole, ids, counts)
 
     def _mend(self, texts: Sequence[str], whole: NDArray[np.intp], ids: Ids, counts: Ids) -> tuple[Ids, Ids]:
         """Replace the ids of the texts `whole` by those that each has alone."""
         if not len(whole):
             return ids, counts
         sequences = np.split(ids, np.cumsum(counts)[:-1])
-        for i in whole.tolist():
+        for i in set(whole.tolist()):
             sequences[i] = np.array(self._vocabulary.literal(texts[i]), np.int32)
         return np.concatenate(sequences), np.fromiter(map(len, sequences), np.int32, len(sequences))
 
@@ -177,7 +177,7 @@ class PartTokenizer:
         keys = np.ndarray(len(data), "<u8", data + bytes(8), 0, (1,))[starts[is_short]]
         keys &= (np.uint64(1) << (size << np.uint64(3))) - np.uint64(1)
         keys |= size << np.uint64(8 * SHORT)
-        different, back = np.unique(keys, return_inverse=True)
+        different, back = _distinct(keys)
         found = np.empty(len(different), np.intp)
         for i, key in enumerate(different.tolist()):
             number = known.short.get(key)
@@ -201,3 +201,17 @@ class PartTokenizer:
         known.ids.frombytes(ids.view(np.uint8).data)
         self._joins = sum(map(len, new)) > MOSTLY * len(data)
         return numbers
+
+
+def _distinct(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
+    """Return the different keys, ascending, and for each key where it stands among them.
+
+    As `numpy.unique`, which imports a hundredth of a second's worth of modules when it is first called.
+    """
+    order = np.argsort(keys)
+    ranked = keys[order]
+    new = np.ones(len(keys), np.bool_)
+    np.not_equal(ranked[1:], ranked[:-1], out=new[1:])
+    back = np.empty(len(keys), np.intp)
+    back[order] = np.cumsum(new) - 1
+    return ranked[new], back
