@@ -6,6 +6,7 @@ import ctypes
 import hashlib
 import os
 import sys
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -69,28 +70,35 @@ def _check_gguf(path: Path) -> None:
         raise ModelError(f"{str(path)!r} is not a GGUF file: it begins with {magic!r}")
 
 
-def _load(path: Path, verbose: bool, *, vocab_only: bool = False, gpu_layers: int = 0) -> tuple[Any, Any]:
+class _Model:
+    """Owns a loaded model and frees it with itself; whoever uses the C pointer holds this object."""
+
+    def __init__(self, api: Any, pointer: Any) -> None:
+        self.pointer = pointer
+        weakref.finalize(self, api.llama_model_free, pointer).atexit = False
+
+
+def _load(path: Path, verbose: bool, *, vocab_only: bool = False, gpu_layers: int = 0) -> tuple[Any, _Model]:
     _check_gguf(path)
     api = _bindings()
     _log.verbose, _log.complaint = verbose, ""
     params = api.llama_model_default_params()
     params.vocab_only = vocab_only
     params.n_gpu_layers = gpu_layers
-    model = api.llama_model_load_from_file(str(path).encode(), params)
-    if not model:
+    pointer = api.llama_model_load_from_file(str(path).encode(), params)
+    if not pointer:
         raise ModelError(f"{str(path)!r}: llama.cpp cannot load it{_log.why()}")
-    return api, model
+    return api, _Model(api, pointer)
 
 
 def read_vocabulary(path: Path, *, verbose: bool = False) -> Vocabulary:
     """Read the vocabulary of a GGUF file without its weights; a vocabulary-only file will do."""
     api, model = _load(path, verbose, vocab_only=True)
-    # The model stays alive as long as the vocabulary's tokenizer refers to it.
     return _vocabulary(api, model, path.name)
 
 
-def _vocabulary(api: Any, model: Any, name: str) -> Vocabulary:
-    vocab = api.llama_model_get_vocab(model)
+def _vocabulary(api: Any, model: _Model, name: str) -> Vocabulary:
+    vocab = api.llama_model_get_vocab(model.pointer)
     size = api.llama_vocab_n_tokens(vocab)
     buffer = ctypes.create_string_buffer(256)
     pieces: list[bytes] = []
@@ -101,10 +109,10 @@ def _vocabulary(api: Any, model: Any, name: str) -> Vocabulary:
             length = api.llama_token_to_piece(vocab, token, buffer, len(buffer), 0, True)
         pieces.append(buffer.raw[:length])
     attributes = np.fromiter((api.llama_vocab_get_attr(vocab, t) for t in range(size)), np.int32, size)
-    scheme = "/".join(_metadata(api, model, f"tokenizer.ggml.{key}") for key in ("model", "pre"))
+    scheme = "/".join(_metadata(api, model.pointer, f"tokenizer.ggml.{key}") for key in ("model", "pre"))
     eog = [t for t in np.flatnonzero(attributes != 4).tolist() if api.llama_vocab_is_eog(vocab, t)]
 
-    def tokenize(text: bytes, add_special: bool, parse_special: bool, _keep: Any = model) -> list[int]:
+    def tokenize(text: bytes, add_special: bool, parse_special: bool, _keep: _Model = model) -> list[int]:
         capacity = len(text) + 8
         while True:
             out = (ctypes.c_int32 * capacity)()
@@ -175,15 +183,18 @@ class LlamaCppBackend:
         params.kv_unified = True
         params.swa_full = True  # a pruned window could not be rolled back
         params.no_perf = True
-        self._ctx = api.llama_init_from_model(self._model, params)
+        self._ctx = api.llama_init_from_model(self._model.pointer, params)
         if not self._ctx:
             raise BackendError(
                 f"{str(path)!r}: llama.cpp cannot make a context of n_ctx={n_ctx}, n_seq={n_seq}{_log.why()}"
             )
+        self._free = weakref.finalize(self, api.llama_free, self._ctx)
+        self._free.atexit = False
         self.vocabulary = _vocabulary(api, self._model, path.name)
         self.n_ctx = int(api.llama_n_ctx(self._ctx))
         self.n_seq = n_seq
-        self.shares_tokens = not (api.llama_model_is_recurrent(self._model) or api.llama_model_is_hybrid(self._model))
+        pointer = self._model.pointer
+        self.shares_tokens = not (api.llama_model_is_recurrent(pointer) or api.llama_model_is_hybrid(pointer))
         self._memory = api.llama_get_memory(self._ctx)
         self._batch = _Batch(api, self.n_batch)
 
@@ -206,6 +217,8 @@ class LlamaCppBackend:
         outputs: Sequence[int],
     ) -> None:
         """See Backend."""
+        if not self._ctx:
+            raise BackendError(f"{self.name!r} is closed; open it anew")
         _log.complaint = ""
         code = self._api.llama_decode(self._ctx, self._batch.fill(tokens, positions, sequences, outputs))
         if code:
@@ -213,7 +226,7 @@ class LlamaCppBackend:
 
     def logits(self, index: int) -> NDArray[np.float32]:
         """See Backend."""
-        pointer = self._api.llama_get_logits_ith(self._ctx, index)
+        pointer = self._api.llama_get_logits_ith(self._ctx, index) if self._ctx else None
         if not pointer:
             raise BackendError(f"llama.cpp has no logits for token {index} of the last pass")
         return np.ctypeslib.as_array(pointer, shape=(len(self.vocabulary),))
@@ -232,10 +245,9 @@ class LlamaCppBackend:
         self._api.llama_memory_clear(self._memory, True)
 
     def close(self) -> None:
-        """Free the context; the model stays for the vocabulary's tokenizer."""
-        if self._ctx:
-            self._api.llama_free(self._ctx)
-            self._ctx = None
+        """Free the context; the model goes when nobody holds its vocabulary any more."""
+        self._free()
+        self._ctx = self._memory = None  # what llama.cpp is asked about no memory does nothing
 
 
 class _Batch:

@@ -15,6 +15,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import gguf
 import numpy as np
@@ -215,6 +216,22 @@ def fresh() -> Iterator[Callable[..., Fresh]]:
     yield give
     for each in made.values():
         each.close()
+
+
+@pytest.fixture
+def precise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Contexts keep float32 and no fused attention, so that the order of evaluation hardly shows in the numbers."""
+    import llama_cpp
+
+    real = llama_cpp.llama_context_default_params
+
+    def parameters() -> Any:
+        params = real()
+        params.flash_attn_type = 0  # LLAMA_FLASH_ATTN_TYPE_DISABLED
+        params.type_k = params.type_v = 0  # GGML_TYPE_F32
+        return params
+
+    monkeypatch.setattr(llama_cpp, "llama_context_default_params", parameters)
 
 
 def log_softmax(row: NDArray[np.float32]) -> NDArray[np.float64]:

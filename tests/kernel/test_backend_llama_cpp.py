@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,15 +17,15 @@ from kernel.errors import BackendError, ContextError, ModelError
 ARCHES = ["llama", "gemma3", "lfm2", "mamba"]
 SHARED = ["llama", "gemma3"]
 STATES = ["lfm2", "mamba"]
-TOLERANCE = 2e-3  # logits of these models spread by 3 to 4; the worst seen is 4e-4
+TOLERANCE = 1e-3  # logits of these models spread by 2; the worst seen is 1.3e-4 (gemma3)
 IDS = [264, 270, 312, 306, 263, 40, 41, 42]
 
 Open = Callable[..., LlamaCppBackend]
 
 
 @pytest.fixture
-def open_model(tiny_models: dict[str, Path]) -> Iterator[Open]:
-    """Open a tiny model by architecture."""
+def open_model(precise: None, tiny_models: dict[str, Path]) -> Iterator[Open]:
+    """Open a tiny model by architecture, with caches in float32."""
     made: list[LlamaCppBackend] = []
 
     def build(arch: str, **kwargs: Any) -> LlamaCppBackend:
@@ -47,7 +49,7 @@ def test_one_batch_and_one_by_one_agree(open_model: Open, tiny_models: dict[str,
     """The last row of one pass of eight ids equals that of eight passes in a context of its own."""
     row = feed(open_model(arch), IDS)
     assert row.shape == (321,)
-    assert row == pytest.approx(fresh(tiny_models[arch]).row(IDS), abs=TOLERANCE)
+    assert row == pytest.approx(fresh(tiny_models[arch], "precise").row(IDS), abs=TOLERANCE)
     assert row.std() > 1
 
 
@@ -71,7 +73,7 @@ def test_partial_removal_is_refused_and_changes_nothing(
     assert backend._api.llama_memory_seq_rm(backend._memory, 0, 3, -1) is False
     assert backend.remove(0, 3) is False
     row = feed(backend, IDS[5:], start=5)
-    assert row == pytest.approx(fresh(tiny_models[arch]).row(IDS), abs=TOLERANCE)
+    assert row == pytest.approx(fresh(tiny_models[arch], "precise").row(IDS), abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("arch", SHARED)
@@ -83,7 +85,7 @@ def test_partial_removal_leaves_the_beginning(
     feed(backend, IDS * 4)
     assert backend.remove(0, 3) is True
     row = feed(backend, [50, 51], start=3)
-    assert row == pytest.approx(fresh(tiny_models[arch]).row([*IDS[:3], 50, 51]), abs=TOLERANCE)
+    assert row == pytest.approx(fresh(tiny_models[arch], "precise").row([*IDS[:3], 50, 51]), abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("arch", ARCHES)
@@ -94,13 +96,13 @@ def test_whole_removal_is_never_refused(open_model: Open, tiny_models: dict[str,
     assert backend.remove(0, len(IDS)) is True
     assert backend.remove(0, 0) is True
     assert backend.remove(5, 0) is True
-    assert feed(backend, [60, 61]) == pytest.approx(fresh(tiny_models[arch]).row([60, 61]), abs=TOLERANCE)
+    assert feed(backend, [60, 61]) == pytest.approx(fresh(tiny_models[arch], "precise").row([60, 61]), abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("arch", ARCHES)
 def test_copies_go_their_own_way(open_model: Open, tiny_models: dict[str, Path], fresh: Any, arch: str) -> None:
     """A copy of the whole prompt continues beside it, in one pass, and both are as if alone; the source goes on."""
-    backend, alone = open_model(arch), fresh(tiny_models[arch])
+    backend, alone = open_model(arch), fresh(tiny_models[arch], "precise")
     feed(backend, IDS)
     backend.copy(0, 3, len(IDS))
     backend.copy(0, 5, len(IDS))
@@ -121,7 +123,7 @@ def test_the_beginning_of_a_sequence_is_copied(
     feed(backend, IDS)
     backend.copy(0, 2, 3)
     row = feed(backend, [50], sequence=2, start=3)
-    assert row == pytest.approx(fresh(tiny_models[arch]).row([*IDS[:3], 50]), abs=TOLERANCE)
+    assert row == pytest.approx(fresh(tiny_models[arch], "precise").row([*IDS[:3], 50]), abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("arch", SHARED)
@@ -129,7 +131,7 @@ def test_shared_tokens_serve_all_their_sequences(
     open_model: Open, tiny_models: dict[str, Path], fresh: Any, arch: str
 ) -> None:
     """One pass: a prompt on three sequences, two branches behind it, all rows as if alone."""
-    backend, alone = open_model(arch), fresh(tiny_models[arch])
+    backend, alone = open_model(arch), fresh(tiny_models[arch], "precise")
     backend.decode([10, 11, 20, 21, 30], [0, 1, 2, 3, 2], [[0, 1, 2], [0, 1, 2], [1], [1], [2]], [1, 3, 4])
     for index, ids in {1: [10, 11], 3: [10, 11, 20, 21], 4: [10, 11, 30]}.items():
         assert backend.logits(index) == pytest.approx(alone.row(ids), abs=TOLERANCE)
@@ -142,7 +144,7 @@ def test_clear_forgets_everything(open_model: Open, tiny_models: dict[str, Path]
     feed(backend, IDS)
     feed(backend, IDS[::-1], sequence=4)
     backend.clear()
-    assert feed(backend, IDS[2:]) == pytest.approx(fresh(tiny_models[arch]).row(IDS[2:]), abs=TOLERANCE)
+    assert feed(backend, IDS[2:]) == pytest.approx(fresh(tiny_models[arch], "precise").row(IDS[2:]), abs=TOLERANCE)
 
 
 def test_the_vocabulary_is_that_of_the_file(open_model: Open, tiny_models: dict[str, Path]) -> None:
@@ -272,11 +274,31 @@ def test_the_library_speaks_only_when_asked(tiny_models: dict[str, Path], capfd:
 
 
 def test_closing_twice_is_closing_once(open_model: Open) -> None:
-    """And the vocabulary lives on."""
+    """The vocabulary lives on; a pass is refused instead of reading freed memory."""
     backend = open_model("llama")
+    feed(backend, IDS)
     backend.close()
     backend.close()
-    assert backend.vocabulary.plain("go")
+    assert backend.vocabulary.plain("go") == [264]
+    with pytest.raises(BackendError, match="'tiny-llama' is closed; open it anew"):
+        feed(backend, IDS)
+    with pytest.raises(BackendError, match="no logits"):
+        backend.logits(0)
+    backend.remove(0, 0)
+    backend.clear()
+
+
+def test_a_vocabulary_outlives_its_backend(tiny_models: dict[str, Path]) -> None:
+    """Its tokenizer holds the model; without both the model is freed."""
+    backend = LlamaCppBackend(tiny_models["llama"], n_ctx=256, n_seq=2, threads=1)
+    model, vocabulary = weakref.ref(backend._model), backend.vocabulary
+    del backend
+    gc.collect()
+    assert vocabulary.plain("go north") == [264, 270]
+    assert model() is not None
+    del vocabulary
+    gc.collect()
+    assert model() is None
 
 
 def test_default_threads_are_the_cores_of_this_process() -> None:

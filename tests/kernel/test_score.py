@@ -38,22 +38,6 @@ Open = Callable[..., LlamaCppBackend]
 
 
 @pytest.fixture
-def precise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Contexts keep float32 and no fused attention, so that the order of evaluation hardly shows in the numbers."""
-    import llama_cpp
-
-    real = llama_cpp.llama_context_default_params
-
-    def parameters() -> Any:
-        params = real()
-        params.flash_attn_type = 0  # LLAMA_FLASH_ATTN_TYPE_DISABLED
-        params.type_k = params.type_v = 0  # GGML_TYPE_F32
-        return params
-
-    monkeypatch.setattr(llama_cpp, "llama_context_default_params", parameters)
-
-
-@pytest.fixture
 def open_model(tiny_models: dict[str, Path]) -> Iterator[Open]:
     """Open a tiny model by architecture."""
     made: list[LlamaCppBackend] = []
