@@ -103,6 +103,16 @@ class Stages:
         builder.build([(shape, None) for shape in shapes])
         self.start = Place(0)
 
+    @classmethod
+    def of_trie(cls, trie: Trie, vocabulary: Vocabulary) -> Stages:
+        """Return the chain of one stage that a compiled trie is."""
+        self = cls.__new__(cls)
+        self.vocabulary = vocabulary
+        self.stages = [Stage(trie, [END] * trie.n_leaves)]
+        self.grammars = []
+        self.start = Place(0)
+        return self
+
     # -- the interface of a search -------------------------------------------------------------------------------
 
     def legal(self, place: Place) -> NDArray[np.int32]:
@@ -207,7 +217,7 @@ class _Builder:
         key = (carried, stack)
         number = self._numbers.get(key)
         if number is None:
-            if self._is_open(stack[0]):
+            if self._opens(stack):
                 rest: list[Shape | str] = [carried]
                 while stack is not None:
                     rest.append(stack[0])
@@ -233,6 +243,15 @@ class _Builder:
                 return self.count(shape) > LISTED
         return self.count(shape) > LISTED
 
+    def _opens(self, stack: Stack) -> bool:
+        """Whether a grammar has to hold all from here on: what is next is open, or has no fixed end before it is."""
+        if stack is None or isinstance(stack[0], Text):
+            return False
+        if self._is_open(stack[0]):
+            return True
+        rest = stack[1]
+        return rest is not None and not _begins_fixed(rest[0]) and self._is_open(rest[0])
+
     def _size(self, stack: Stack) -> int:
         size = 1
         while stack is not None and size <= WHOLE:
@@ -248,7 +267,7 @@ class _Builder:
         while todo:
             item = todo.pop()
             stack = item.stack
-            if stack is None or (self._is_open(stack[0]) and not isinstance(stack[0], Seq)):
+            if stack is None or (self._opens(stack) and not isinstance(stack[0], Seq)):
                 yield item
             elif isinstance(stack[0], Text):
                 text = stack[0].text
@@ -292,7 +311,7 @@ class _Builder:
             for text, after in itertools.pairwise(sorted(found)):
                 if after.startswith(text):
                     item = found.pop(text)
-                    if item.stack is None or self._is_open(item.stack[0]):
+                    if item.stack is None or self._opens(item.stack):
                         raise BuildError(f"{text!r} is complete, or goes on freely, where {after!r} begins too")
                     todo += self._expand(_Item(item.text, item.stack, item.fixed, False))
         return found
@@ -308,7 +327,7 @@ class _Builder:
     def _cut(self, lefts: list[str], fixed: str, stack: Stack) -> int:
         """Return where in the fixed text every sample of what may follow has a boundary of tokens; at least 1."""
         assert stack is not None
-        if self._is_open(stack[0]):
+        if self._opens(stack):
             rights = list(OPENERS)
         else:
             rights = _sample(list(dict.fromkeys(item.text for item in self._expand(_Item("", stack, 0, False)))))
@@ -319,7 +338,8 @@ class _Builder:
                 ids = self.vocabulary.plain(left + fixed + right)
                 ends = np.cumsum([len(self.vocabulary.pieces[i]) for i in ids])
                 common &= set((np.flatnonzero(np.isin(at, ends)) + 1).tolist())
-        return max(common, default=len(fixed))
+        # where there is none, a grammar may well have it all: there every way to cut is legal
+        return max(common, default=1 if self._opens(stack) else len(fixed))
 
 
 def _begins_fixed(shape: Shape) -> bool:
