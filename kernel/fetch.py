@@ -131,8 +131,10 @@ def _run(wheel: WheelFile, folder: Path, report: Callable[[int], None]) -> None:
             command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
         )
         try:
+            most = 0
             while process.poll() is None:
-                report(min(_bytes_below(folder / "tmp"), wheel.download_bytes))
+                most = max(most, _bytes_below(folder / "tmp"))  # the file leaves the folder at the end
+                report(min(most, wheel.download_bytes))
                 time.sleep(POLL_SECONDS)
         finally:
             if process.poll() is None:
