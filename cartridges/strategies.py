@@ -101,9 +101,9 @@ def choose(cartridge: Cartridge, known: Mapping[str, Strategy], chosen: str) -> 
 
 def with_strategy(cartridge: Cartridge, strategy: Strategy) -> Cartridge:
     """Return the cartridge with the strategy before each of its prompts, those of its labelled cases included."""
-    cases = cartridge.cases
-    told = None if cases is None else _told_cases(cases, strategy)
-    return replace(cartridge, view=StrategyView(cartridge.view, strategy), cases=told)
+    cases = None if cartridge.cases is None else _told_cases(cartridge.cases, strategy)
+    more = {name: _told_cases(each, strategy) for name, each in cartridge.more_cases.items()}
+    return replace(cartridge, view=StrategyView(cartridge.view, strategy), cases=cases, more_cases=more)
 
 
 def told(prompt: Prompt, strategy: Strategy) -> Prompt:

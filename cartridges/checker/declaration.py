@@ -11,7 +11,7 @@ from rich.console import Console
 from cartridges.checker.report import FaultError, SkipError
 from cartridges.checker.subject import Subject
 from kernel.compile import OpcodeSet
-from kernel.contract import Part
+from kernel.contract import Case, Part
 from kernel.errors import KernelError
 from kernel.opcode import NAME
 
@@ -99,24 +99,35 @@ def pictures(subject: Subject) -> str:
 
 def cases(subject: Subject) -> str:
     """Labelled cases hold what is right."""
-    if subject.cartridge.cases is None:
+    cartridge = subject.cartridge
+    sets = {"": cartridge.cases} if cartridge.cases is not None else {}
+    sets |= cartridge.more_cases
+    if not sets:
         raise SkipError("there are no labelled cases")
-    found = subject.cartridge.cases()
-    if not found:
-        raise FaultError("cases() returns none; leave it out instead")
-    ids = Counter(case.id for case in found)
-    if (top := ids.most_common(1)[0])[1] > 1:
-        raise FaultError(f"the id {top[0]!r} stands {top[1]} times")
-    for case in found:
-        if len(set(case.options)) < max(2, len(case.options)):
-            raise FaultError(f"case {case.id}: its options are not two or more different ones: {case.options!r}")
-        if case.answer not in case.options:
-            raise FaultError(f"case {case.id}: the answer {case.answer!r} is not among its options")
-        for null in case.prompt.nulls:
-            if _text(null) == _text(case.prompt.parts):
-                raise FaultError(f"case {case.id}: a null prompt is the prompt itself")
-    splits = Counter(case.split for case in found)
-    return ", ".join(f"{count} {split}" for split, count in sorted(splits.items()))
+    told = []
+    for name, make in sets.items():
+        where = f"{name}: " if name else ""
+        found = make()
+        if not found:
+            raise FaultError(f"{where}there are no cases; leave the set out instead")
+        ids = Counter(case.id for case in found)
+        if (top := ids.most_common(1)[0])[1] > 1:
+            raise FaultError(f"{where}the id {top[0]!r} stands {top[1]} times")
+        for case in found:
+            _case(f"{where}case {case.id}", case)
+        splits = Counter(case.split for case in found)
+        told.append(where + ", ".join(f"{count} {split}" for split, count in sorted(splits.items())))
+    return "; ".join(told)
+
+
+def _case(where: str, case: Case) -> None:
+    if len(set(case.options)) < max(2, len(case.options)):
+        raise FaultError(f"{where}: its options are not two or more different ones: {case.options!r}")
+    if case.answer not in case.options:
+        raise FaultError(f"{where}: the answer {case.answer!r} is not among its options")
+    for null in case.prompt.nulls:
+        if _text(null) == _text(case.prompt.parts):
+            raise FaultError(f"{where}: a null prompt is the prompt itself")
 
 
 def _text(parts: Sequence[Part]) -> str:

@@ -464,10 +464,11 @@ DECLARATIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"opcodes": (Count, Count)}, "Name, version", "two opcodes have the method 'count'"),
     ({"opcodes": (Silent,)}, "Name, version", "opcode Silent has no docstring"),
     ({"opcodes": ()}, "Name, version", "there are no opcodes"),
-    ({"cases": list}, "Labelled cases", r"cases\(\) returns none"),
+    ({"cases": list}, "Labelled cases", "there are no cases; leave the set out"),
     ({"cases": lambda: [Case("a", PROMPT, ("x", "y"), "x")] * 2}, "Labelled cases", "the id 'a' stands 2 times"),
     ({"cases": lambda: [Case("a", PROMPT, ("x", "x"), "x")]}, "Labelled cases", "not two or more different ones"),
     ({"cases": lambda: [Case("a", PROMPT, ("x", "y"), "z")]}, "Labelled cases", "'z' is not among its options"),
+    ({"more_cases": {"hard": list}}, "Labelled cases", "hard: there are no cases"),
     (
         {"cases": lambda: [Case("a", Prompt((Part("a"),), ((Part("a"),),)), ("x", "y"), "x")]},
         "Labelled cases",
@@ -478,7 +479,7 @@ DECLARATIONS: list[tuple[dict[str, Any], str, str]] = [
 
 @pytest.mark.parametrize(("changes", "check", "message"), DECLARATIONS)
 def test_a_fault_of_the_declaration_is_found(changes: dict[str, Any], check: str, message: str) -> None:
-    """Twelve declarations, each wrong in one way."""
+    """Thirteen declarations, each wrong in one way."""
     found = faults(check_cartridge(sound(**changes), steps=30))
     (name,) = [name for name in found if name.startswith(check)]
     assert re.search(message, found[name]), found

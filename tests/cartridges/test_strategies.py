@@ -112,6 +112,16 @@ def test_labelled_cases_get_the_strategy_too() -> None:
         )
 
 
+def test_further_sets_of_cases_get_the_strategy_too() -> None:
+    """`home` has a second set; all of its prompts begin with the prose."""
+    home = load("home")
+    assert home.more_cases
+    told = strategies.with_strategy(home, parse(GOOD, "bold.md"))
+    for name, make in told.more_cases.items():
+        assert len(make()) == len(home.more_cases[name]())
+        assert all(text(case.prompt.parts).startswith("Take risks.\nAll of them.\n\n") for case in make())
+
+
 def test_an_unknown_strategy_is_misuse() -> None:
     """With a suggestion, or with the word that there is none."""
     with pytest.raises(UsageError, match=r"tetris: no strategy 'well-fill'; did you mean 'well-filler'\?"):
