@@ -104,7 +104,7 @@ class Shared:
             sequences = carriers[stem.number]
             if stem.number == MAIN:
                 for other in group[1:]:
-                    if other.cached <= position < other.shared:
+                    if position < other.shared:
                         sequences = sequences + carriers[other.number]
             index = batch.add(stem.ids[position], position, sequences)
             if wanted and position == len(stem.ids) - 1:

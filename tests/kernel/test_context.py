@@ -265,6 +265,36 @@ def test_strands_beyond_the_sequences_go_into_further_passes(make: Make) -> None
     assert context.cost == Cost(passes=2, tokens=10)
 
 
+@pytest.mark.parametrize(
+    ("shares", "n_ctx", "nulls", "strands"),
+    [
+        (True, 8, 0, [2, 2]),
+        (True, 10, 0, [3, 1]),
+        (True, 9, 1, [2, 2, 1, 1, 1, 1]),
+        (True, 11, 1, [3, 1, 2, 2]),
+        (False, 8, 0, [2, 2]),
+        (False, 10, 0, [3, 1]),
+        (False, 9, 1, [1, 1, 1, 1, 1, 1, 1, 1]),
+        (False, 11, 1, [2, 2, 2, 2]),
+    ],
+)
+def test_strands_beyond_the_cells_go_into_further_passes(
+    make: Make, shares: bool, n_ctx: int, nulls: int, strands: list[int]
+) -> None:
+    """Four strands of two ids behind a prompt of four: eight cells hold two strands at a time, ten hold three.
+
+    A null prompt takes two cells more. On attention it comes into memory after the session's tree is done.
+    """
+    trie = Trie.of([[a, 7, b] for a in (1, 2, 3, 4) for b in (5, 6)])
+    tree = grow(trie, Subset.all(trie), np.full(8, 3, np.int32), 100)
+    assert tree is not None
+    backend = make(n_ctx=n_ctx, shares_tokens=shares)
+    Context(backend).run([[20, 21, 22, 23], *[[20, 21, 30, 31]] * nulls], tree, ignore)
+    begun = [sum(position == 4 for _, position, _ in each) for each in backend.passes]
+    assert [count for count in begun if count] == strands
+    assert backend.cells == 4
+
+
 def test_a_prompt_longer_than_a_batch_is_fed_in_full_batches(make: Make) -> None:
     """Ten ids, a batch of four, one id in the tree: four, three, and the last three with the tree."""
     backend = make(n_batch=4)
@@ -327,6 +357,17 @@ def test_null_prompts_of_a_recurrent_memory_fork_from_the_session(make: Make) ->
         [(1, 3, (2,)), (1, 3, (3,))],
     ]
     assert context.cost == Cost(passes=3, tokens=6)
+
+
+def test_null_prompts_fork_in_the_order_of_what_they_share(make: Make) -> None:
+    """The one that leaves the session first is forked first, whatever its place: nothing is evaluated twice."""
+    main = [20, 21, 22, 23, 24]
+    for nulls in ([[20, 21, 30], [20, 21, 22, 23, 31]], [[20, 21, 22, 23, 31], [20, 21, 30]]):
+        backend = make(shares_tokens=False)
+        context = Context(backend)
+        context.run([main, *nulls], tree_of([2, 3]), ignore)
+        assert [[t for t, *_ in each] for each in backend.passes] == [[20, 21], [22, 23], [30, 31, 24], [1, 1, 1]]
+        assert context.held == main
 
 
 def test_a_refused_removal_is_counted_and_evaluated_anew(make: Make) -> None:
