@@ -65,7 +65,7 @@ def check_command(
         found = vocabularies(model or ())
         if not model and len(found) < WANTED:
             print(
-                f"note: only {len(found)} vocabularies are here, {WANTED} are wanted: name more with --model",
+                f"note: {len(found)} of the {WANTED} vocabularies wanted are here: name more with --model",
                 file=sys.stderr,
             )
         report = check(spec, options, found, steps=steps, budget=budget)
