@@ -1,0 +1,114 @@
+"""One request, one instruction: choose the method by whole-opcode scores, then write its arguments.
+
+For cartridges whose arguments nobody wrote out. Both steps read the same prompt, so that it is evaluated once. Knows no
+cartridge and no screen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dispatch.wire import Wire
+from kernel.api import Kernel
+from kernel.compile import Literal
+from kernel.contract import Cartridge, Prompt
+from kernel.decision import Decision
+from kernel.errors import NoLegalOpcodeError
+from kernel.generate import TOKENS, Written, write
+from kernel.opcode import Halt, Instruction, Opcode
+from kernel.rule import Rule
+from kernel.shape import Shape, seq
+from kernel.spelling import object_shape, words_shape
+from kernel.stages import Stages
+
+COMPACT, TAGGED = "compact", "tagged"
+
+
+@dataclass(frozen=True)
+class Call:
+    """What came of a request.
+
+    Attributes:
+        decision: the choice of the method; None where there is only one.
+        written: the instruction as the model wrote it.
+    """
+
+    instruction: Instruction
+    decision: Decision | None
+    written: Written
+
+
+class Caller:
+    """Turns requests into instructions of one cartridge.
+
+    Args:
+        methods: the methods that may be called; None is all of them but the halt.
+    """
+
+    def __init__(
+        self, kernel: Kernel, cartridge: Cartridge, wire: Wire, *, methods: Sequence[str] | None = None
+    ) -> None:
+        self.kernel = kernel
+        self.cartridge = cartridge
+        self.wire = wire
+        self.opcodes = {
+            opcode.method: opcode
+            for opcode in cartridge.opcodes
+            if not issubclass(opcode, Halt) and (methods is None or opcode.method in methods)
+        }
+        if not self.opcodes:
+            raise NoLegalOpcodeError(f"{cartridge.name}: there is no method to call")
+        self._stages: dict[str, Stages] = {}
+
+    def call(
+        self,
+        prompt: Prompt,
+        *,
+        rule: Rule | None = None,
+        max_tokens: int = TOKENS,
+        temperature: float = 0.0,
+        seed: int = 0,
+    ) -> Call:
+        """Choose a method and write its arguments.
+
+        Raises:
+            ContextError, LogitsError.
+        """
+        method, decision = next(iter(self.opcodes)), None
+        if len(self.opcodes) > 1:
+            # each method stands as its opcode begins, so that what is read then is what is written afterwards
+            literals = [Literal(self._begin(name), self._after(), label=name) for name in self.opcodes]
+            decision = self.kernel.decide(prompt, self.kernel.compile(literals), rule=rule)
+            method = decision.texts[decision.position]
+        written = write(
+            self.kernel.context,
+            self.stages(method),
+            self.kernel.vocabulary.prompt(prompt.parts),
+            max_tokens=max_tokens,
+            temperature=temperature,
+            seed=seed,
+        )
+        return Call(self.wire.parse(written.text), decision, written)
+
+    def stages(self, method: str) -> Stages:
+        """Return the compiled opcode of a method."""
+        known = self._stages.get(method)
+        if known is None:
+            shape = opcode_shape(self.cartridge.name, self.opcodes[method], self.wire.form.name)
+            known = self._stages[method] = Stages([shape], self.kernel.vocabulary)
+        return known
+
+    def _begin(self, method: str) -> str:
+        return f" {method}" if self.wire.form.name == COMPACT else f"<|call|>{self.cartridge.name}.{method}"
+
+    def _after(self) -> str:
+        return "\n" if self.wire.form.name == COMPACT else " {"
+
+
+def opcode_shape(cartridge: str, opcode: type[Opcode], wire: str) -> Shape:
+    """Return the shape of an opcode in a wire form, its closing mark included."""
+    arguments = opcode.arguments()
+    if wire == COMPACT:
+        return seq(f" {opcode.method}", words_shape(arguments), f"\n@{cartridge}\n")
+    return seq(f"<|call|>{cartridge}.{opcode.method} ", object_shape(arguments), "<|/call|>\n")
