@@ -118,3 +118,34 @@ def _pick(row: NDArray[np.float32], legal: NDArray[np.int32], temperature: float
     if temperature > 0:
         values = (values - top) / temperature + rng.gumbel(size=len(values))
     return int(legal[values.argmax()])
+
+
+def write_freely(
+    context: Context, prompt: Sequence[int], *, max_tokens: int = TOKENS, temperature: float = 0.0, seed: int = 0
+) -> Written:
+    """Write behind a prompt with nothing held, to show what a model does alone; an end-of-generation id ends it.
+
+    Bytes that are not UTF-8 become U+FFFD in the text.
+    """
+    backend = context.backend
+    before = context.cost
+    everything = np.arange(len(backend.vocabulary), dtype=np.int32)
+    rng = np.random.default_rng(seed)
+    ids: list[int] = []
+    source = MAIN
+
+    def read(_: int, __: int, row: NDArray[np.float32]) -> None:
+        ids.append(_pick(row, everything, temperature, rng))
+
+    context.check([prompt], max_tokens)
+    context.open(prompt, read)
+    try:
+        while ids[-1] not in backend.vocabulary.eog and len(ids) < max_tokens:
+            context.expand([Growth(source, len(prompt) + len(ids) - 1, BRANCH, (ids[-1],))], read)
+            source = BRANCH
+    finally:
+        if source == BRANCH:
+            context.drop(BRANCH)
+    shown = [i for i in ids if i not in backend.vocabulary.eog]
+    text = backend.vocabulary.join(shown).decode(errors="replace")
+    return Written(text, tuple(ids), len(ids), 0, 0, context.cost - before)

@@ -267,7 +267,7 @@ class _Builder:
         while todo:
             item = todo.pop()
             stack = item.stack
-            if stack is None or (self._opens(stack) and not isinstance(stack[0], Seq)):
+            if stack is None:
                 yield item
             elif isinstance(stack[0], Text):
                 text = stack[0].text
@@ -279,12 +279,11 @@ class _Builder:
                     rest = (part, rest)
                 todo.append(_Item(item.text, rest, item.fixed, item.chose))
                 continue
-            elif item.chose and not whole and not _begins_fixed(stack[0]):
+            elif not _begins_fixed(stack[0]) and (self._opens(stack) or (item.chose and not whole)):
                 yield item
             elif isinstance(stack[0], Alt):
-                todo += [
-                    _Item(item.text, (part, stack[1]), item.fixed, item.chose) for part in reversed(stack[0].parts)
-                ]
+                parts = reversed(stack[0].parts)
+                todo += [_Item(item.text, (part, stack[1]), item.fixed, item.chose) for part in parts]
                 continue
             else:
                 values = list(dict.fromkeys(texts(stack[0])))
