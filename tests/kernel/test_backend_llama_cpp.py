@@ -88,6 +88,18 @@ def test_partial_removal_leaves_the_beginning(
     assert row == pytest.approx(fresh(tiny_models[arch], "precise").row([*IDS[:3], 50, 51]), abs=TOLERANCE)
 
 
+def test_a_long_prompt_is_cut_back_far_beyond_the_window(
+    open_model: Open, tiny_models: dict[str, Path], fresh: Any
+) -> None:
+    """gemma3's window is 8 ids, the memory still holds all 600: 100 are kept, one is new."""
+    backend = open_model("gemma3", n_ctx=1024, n_batch=16, n_seq=2)
+    for start in range(0, 600, 10):
+        feed(backend, range(start % 300, start % 300 + 10), start=start)
+    assert backend.remove(0, 100) is True
+    row = feed(backend, [50], start=100)
+    assert row == pytest.approx(fresh(tiny_models["gemma3"], "precise").row([*range(100), 50]), abs=TOLERANCE)
+
+
 @pytest.mark.parametrize("arch", ARCHES)
 def test_whole_removal_is_never_refused(open_model: Open, tiny_models: dict[str, Path], fresh: Any, arch: str) -> None:
     """From position 0 on, also of a sequence that is empty; a removal behind the end is nothing and fine."""
@@ -183,6 +195,7 @@ def test_models_are_told_apart_by_their_weights(open_model: Open, tools: Any, tm
 def test_only_wanted_rows_are_there(open_model: Open) -> None:
     """A row that was not asked for is an error, not somebody else's row."""
     backend = open_model("llama")
+    backend.decode([10, 11, 12], [0, 1, 2], [[1]] * 3, [0, 1, 2])
     backend.decode([10, 11, 12], [0, 1, 2], [[0]] * 3, [1])
     assert backend.logits(1).shape == (321,)
     with pytest.raises(BackendError, match="no logits for token 2 of the last pass"):

@@ -63,6 +63,11 @@ def test_a_legal_nan_is_impossible_and_its_neighbour_is_read() -> None:
     assert read([NAN, 1.0, 1.0], [0, 1]) == pytest.approx([-INF, math.log(1 / 2)], abs=1e-6)
 
 
+def test_a_legal_plus_infinity_is_impossible() -> None:
+    """A broken kernel's +inf must not win every comparison."""
+    assert read([INF, 1.0, 1.0], [0, 2]) == pytest.approx([-INF, math.log(1 / 2)], abs=1e-6)
+
+
 def test_a_row_of_nan_is_refused() -> None:
     """Case e: nothing to read."""
     with pytest.raises(LogitsError, match="a row of 3 logits has no finite value"):

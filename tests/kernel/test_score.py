@@ -275,11 +275,11 @@ def scripted(tools: Any, row: Any = None) -> tuple[Scorer, OpcodeSet]:
 
 
 def test_mass_is_what_the_legal_ids_have_of_all(tools: Any) -> None:
-    """Logits log 3, log 2, log 1 for the three, 0 for the other 95 ids: together 6 of 101."""
+    """Logits log 3, log 2, log 1 for the three, 0 for the other 97 ids: 6 of 103, whatever the null prompt says."""
     size = len(tools.toy_vocabulary(["left", "right", "drop"]))
     assert size == 100
-    row = np.zeros(size, np.float32)
-    scorer, opcodes = scripted(tools, lambda ids: row)
+    row, null = np.zeros(size, np.float32), np.arange(size, dtype=np.float32)
+    scorer, opcodes = scripted(tools, lambda ids: row if ids == (1, 2) else null)
     for i, weight in enumerate((3, 2, 1)):
         row[opcodes.trie.sequence(i)[0]] = np.log(weight)
     tree = scorer.tree(opcodes, opcodes.everything)
@@ -288,7 +288,8 @@ def test_mass_is_what_the_legal_ids_have_of_all(tools: Any) -> None:
     assert scores.mass == pytest.approx(6 / 103)
     by_leaf = dict(zip(scores.leaves.tolist(), scores.log_probabilities[0].tolist(), strict=True))
     assert [by_leaf[i] for i in range(3)] == pytest.approx(np.log(np.array([3, 2, 1]) / 103).tolist(), abs=1e-6)
-    assert (scores.log_probabilities[0] == scores.log_probabilities[1]).all()
+    firsts = [opcodes.trie.sequence(leaf)[0] for leaf in scores.leaves.tolist()]
+    assert scores.log_probabilities[1] == pytest.approx(tools.log_softmax(null)[firsts], abs=1e-5)
 
 
 def test_three_opcodes_far_down_the_ranking(tools: Any) -> None:
