@@ -20,8 +20,11 @@ from kernel.opcode import HALT, HALT_INSTRUCTION, NAME, Halt, Instruction, Opcod
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 JSON_WORDS = frozenset({"true", "false", "null"})
 VALUE = re.compile(r' (?:(?P<name>[A-Za-z_]\w*)=)?(?P<value>(?:"(?:[^"\\]|\\.)*"|[^\s"])+)')
+WHOLE_VALUE = r'(?:"(?:[^"\\]|\\.)*"|[^\s"])+'
 _ONE_VALUE = VALUE.pattern.replace("?P<name>", "?:").replace("?P<value>", "?:")
 COMPACT = re.compile(rf" (?P<method>{NAME.pattern})(?P<values>(?:{_ONE_VALUE})*)\n@(?P<cartridge>{NAME.pattern})\n")
+PHRASED = re.compile(rf" (?P<body>[^\n]+)\n@(?P<cartridge>{NAME.pattern})\.(?P<method>{NAME.pattern})\n")
+SLOT = re.compile(r"\{([A-Za-z_]\w*)\}")
 TAGGED = re.compile(
     rf"<\|call\|>(?P<cartridge>{NAME.pattern})\.(?P<method>{NAME.pattern}) (?P<arguments>\{{[^\n]*\}})<\|/call\|>\n"
 )
@@ -44,24 +47,34 @@ class Form(Protocol):
 
 
 class Compact:
-    """` move left`, newline, `@tetris`, newline. Required values by position, others as `name=value`."""
+    """` light kitchen on`, newline, `@home`, newline. Required values by position, others as `name=value`.
+
+    An opcode with a phrase is spelled by it and has its method in the address: ` 7 2`, newline, `@tetris.place`.
+    """
 
     name = "compact"
     halt = Literal(f" {HALT}", "\n")
 
     def literal(self, instruction: Instruction, opcode: type[Opcode]) -> Literal:
         """See Form."""
-        words = [instruction.method]
+        required, others = {}, []
         for name, value in instruction.args.items():
             field = opcode.model_fields[name]
             if field.is_required():
-                words.append(_spell(value))
+                required[name] = _spell(value)
             elif canonical(value) != canonical(_plain(field.default)):
-                words.append(f"{name}={_spell(value)}")
+                others.append(f"{name}={_spell(value)}")
+        if opcode.phrase:
+            said = SLOT.sub(lambda slot: required[slot[1]], opcode.phrase)
+            return Literal(f" {' '.join([said, *others])}", f"\n@{instruction.name}\n")
+        words = [instruction.method, *required.values(), *others]
         return Literal(f" {' '.join(words)}", f"\n@{instruction.cartridge}\n")
 
     def match(self, text: str) -> tuple[str, str, Any] | None:
         """See Form."""
+        phrased = PHRASED.fullmatch(text)
+        if phrased is not None:
+            return phrased["cartridge"], phrased["method"], phrased["body"]
         found = COMPACT.fullmatch(text)
         if found is None:
             return None
@@ -70,8 +83,10 @@ class Compact:
 
     def arguments(self, found: Any, opcode: type[Opcode]) -> str:
         """See Form."""
+        if isinstance(found, str):
+            found = _phrased(found, opcode)
         required = [name for name, field in opcode.model_fields.items() if field.is_required()]
-        positional = [value for name, value in found if name is None]
+        positional = [value for name, value in found if not name]
         if len(positional) != len(required):
             raise WireError(f"{opcode.method}: {len(positional)} values for {len(required)} arguments {required}")
         by_name = dict(zip(required, positional, strict=True)) | {name: value for name, value in found if name}
@@ -138,6 +153,9 @@ class Wire:
                 raise BuildError(f"{cartridge}.{HALT} is taken: it is the shared instruction that ends a session")
             if (cartridge, opcode.method) in self._opcodes:
                 raise BuildError(f"{cartridge}.{opcode.method} is declared twice")
+            required = sorted(name for name, field in opcode.model_fields.items() if field.is_required())
+            if opcode.phrase and sorted(SLOT.findall(opcode.phrase)) != required:
+                raise BuildError(f"{cartridge}.{opcode.method}: {opcode.phrase!r} has to name {required} once each")
             self._opcodes[cartridge, opcode.method] = opcode
 
     @property
@@ -182,6 +200,21 @@ class Wire:
             if first is not None:
                 return self.literal(first.instruction(cartridge)).text
         return self.form.halt.text
+
+
+def _phrased(body: str, opcode: type[Opcode]) -> list[tuple[str | None, str]]:
+    """Read an opcode's phrase backwards: its values in declaration order, then what is given by name."""
+    pattern, last = "", 0
+    for slot in SLOT.finditer(opcode.phrase):
+        pattern += re.escape(opcode.phrase[last : slot.start()]) + f"(?P<{slot[1]}>{WHOLE_VALUE})"
+        last = slot.end()
+    pattern += re.escape(opcode.phrase[last:]) + f"(?P<_others>(?:{_ONE_VALUE})*)"
+    found = re.fullmatch(pattern, body) if opcode.phrase else None
+    if found is None:
+        raise WireError(f"{opcode.method}: {body!r} is not said as {opcode.phrase!r}")
+    groups = found.groupdict()
+    values: list[tuple[str | None, str]] = [(None, groups[name]) for name in opcode.model_fields if name in groups]
+    return values + [(m["name"], m["value"]) for m in VALUE.finditer(found["_others"])]
 
 
 def _plain(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from kernel.cli import logs, models
+from kernel.cli.evaluate import eval_command
 from kernel.cli.replay import replay_command
 from kernel.cli.run import run_command
 
@@ -16,6 +17,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run")(run_command)
+app.command("eval")(eval_command)
 app.command("replay")(replay_command)
 app.command("stats")(logs.stats_command)
 app.command("diff")(logs.diff_command)
