@@ -64,8 +64,8 @@ class Compact:
                 required[name] = _spell(value)
             elif canonical(value) != canonical(_plain(field.default)):
                 others.append(f"{name}={_spell(value)}")
-        if opcode.phrase:
-            said = SLOT.sub(lambda slot: required[slot[1]], opcode.phrase)
+        if opcode.wire_phrase:
+            said = SLOT.sub(lambda slot: required[slot[1]], opcode.wire_phrase)
             return Literal(f" {' '.join([said, *others])}", f"\n@{instruction.name}\n")
         words = [instruction.method, *required.values(), *others]
         return Literal(f" {' '.join(words)}", f"\n@{instruction.cartridge}\n")
@@ -154,8 +154,8 @@ class Wire:
             if (cartridge, opcode.method) in self._opcodes:
                 raise BuildError(f"{cartridge}.{opcode.method} is declared twice")
             required = sorted(name for name, field in opcode.model_fields.items() if field.is_required())
-            if opcode.phrase and sorted(SLOT.findall(opcode.phrase)) != required:
-                raise BuildError(f"{cartridge}.{opcode.method}: {opcode.phrase!r} has to name {required} once each")
+            if opcode.wire_phrase and sorted(SLOT.findall(opcode.wire_phrase)) != required:
+                raise BuildError(f"{cartridge}.{opcode.method}: {opcode.wire_phrase!r} has to name {required} once each")
             self._opcodes[cartridge, opcode.method] = opcode
 
     @property
@@ -205,13 +205,13 @@ class Wire:
 def _phrased(body: str, opcode: type[Opcode]) -> list[tuple[str | None, str]]:
     """Read an opcode's phrase backwards: its values in declaration order, then what is given by name."""
     pattern, last = "", 0
-    for slot in SLOT.finditer(opcode.phrase):
-        pattern += re.escape(opcode.phrase[last : slot.start()]) + f"(?P<{slot[1]}>{WHOLE_VALUE})"
+    for slot in SLOT.finditer(opcode.wire_phrase):
+        pattern += re.escape(opcode.wire_phrase[last : slot.start()]) + f"(?P<{slot[1]}>{WHOLE_VALUE})"
         last = slot.end()
-    pattern += re.escape(opcode.phrase[last:]) + f"(?P<_others>(?:{_ONE_VALUE})*)"
-    found = re.fullmatch(pattern, body) if opcode.phrase else None
+    pattern += re.escape(opcode.wire_phrase[last:]) + f"(?P<_others>(?:{_ONE_VALUE})*)"
+    found = re.fullmatch(pattern, body) if opcode.wire_phrase else None
     if found is None:
-        raise WireError(f"{opcode.method}: {body!r} is not said as {opcode.phrase!r}")
+        raise WireError(f"{opcode.method}: {body!r} is not said as {opcode.wire_phrase!r}")
     groups = found.groupdict()
     values: list[tuple[str | None, str]] = [(None, groups[name]) for name in opcode.model_fields if name in groups]
     return values + [(m["name"], m["value"]) for m in VALUE.finditer(found["_others"])]

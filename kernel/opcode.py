@@ -68,7 +68,7 @@ HALT_INSTRUCTION = Instruction("", HALT)
 class Opcode(BaseModel):
     """A declared instruction. Subclass it; the fields are the arguments, the docstring says what it does.
 
-    The method is the class name in snake case unless `method` says otherwise. `phrase` is a template such as
+    The method is the class name in snake case unless `method` says otherwise. `wire_phrase` is a template such as
     "{column} {rotation}": how the compact wire form spells the arguments when method first, then values, is not the
     best way for a model to say it. It names every required argument once.
 
@@ -81,7 +81,7 @@ class Opcode(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     method: ClassVar[str] = ""
-    phrase: ClassVar[str] = ""
+    wire_phrase: ClassVar[str] = ""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:

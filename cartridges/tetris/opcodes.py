@@ -17,14 +17,14 @@ OpcodeSet = Literal["moves", "place"]
 class Move(Opcode):
     """Press one key."""
 
-    phrase: ClassVar[str] = "{action}"
+    wire_phrase: ClassVar[str] = "{action}"
     action: Action
 
 
 class Place(Opcode):
     """Put the piece down with its leftmost cells in a column, after that many clockwise turns."""
 
-    phrase: ClassVar[str] = "{column} {rotation}"
+    wire_phrase: ClassVar[str] = "{column} {rotation}"
     column: int = Field(ge=0, le=9)
     rotation: Literal[0, 1, 2, 3]
 
