@@ -14,7 +14,7 @@ from kernel.context import Context
 from kernel.contract import Part, Prompt
 from kernel.decision import Decision
 from kernel.errors import UsageError
-from kernel.rule import Rule, RuleName
+from kernel.rule import Rule
 from kernel.subset import Subset
 
 SETS_KEPT = 32
@@ -33,7 +33,7 @@ class Kernel:
         self.vocabulary = backend.vocabulary
         self.context = Context(backend)
         self._chooser = Chooser(self.context)
-        self._sets: OrderedDict[tuple[str, ...], OpcodeSet] = OrderedDict()
+        self._sets: OrderedDict[tuple[Literal, ...], OpcodeSet] = OrderedDict()
 
     @classmethod
     def load(
@@ -58,7 +58,7 @@ class Kernel:
 
     def compile(self, literals: Sequence[Literal | str]) -> OpcodeSet:
         """Tokenize literals once into a trie; equal lists are compiled once."""
-        key = tuple(repr(x) for x in literals)
+        key = tuple(x if isinstance(x, Literal) else Literal(x) for x in literals)
         known = self._sets.get(key)
         if known is None:
             known = self._sets[key] = OpcodeSet(literals, self.vocabulary)
@@ -89,13 +89,16 @@ class Kernel:
         """
         if isinstance(options, str):
             raise UsageError(f"options={options!r} is one string; give a list of them")
+        for option in options:
+            if not isinstance(option, str):
+                raise UsageError(f"option {option!r} is no text")
         nulls = [null] if isinstance(null, str) else list(null)
         if prompt and not prompt[-1].isspace():
-            literals = [Literal(text if text[:1].isspace() else f" {text}", label=text) for text in options]
+            literals = [Literal(f" {text}" if text and not text[0].isspace() else text, label=text) for text in options]
         else:
             literals = [Literal(text) for text in options]
         opcodes = self.compile(literals)
-        made = None if rule is None else rule if isinstance(rule, Rule) else Rule(RuleName(rule))
+        made = rule if rule is None or isinstance(rule, Rule) else Rule(rule)  # type: ignore[arg-type]
         return self.decide(
             Prompt((Part(prompt, trusted=True),), tuple((Part(n, trusted=True),) for n in nulls)),
             opcodes,

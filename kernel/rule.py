@@ -50,7 +50,7 @@ class Rule:
         try:
             object.__setattr__(self, "name", RuleName(self.name))
         except ValueError:
-            raise UsageError(f"no rule {self.name!r}{did_you_mean(str(self.name), list(RuleName))}") from None
+            raise UsageError(f"no rule {self.name!r}{did_you_mean(str(self.name), map(str, RuleName))}") from None
         if not 0 <= self.calibration <= 1:
             raise UsageError(f"calibration={self.calibration!r} is outside 0..1")
         if not self.temperature > 0:

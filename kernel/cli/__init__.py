@@ -5,7 +5,13 @@ from __future__ import annotations
 import typer
 
 from kernel.cli import logs, models
+from kernel.cli.call import call_command
+from kernel.cli.check import check_command
+from kernel.cli.choose import choose_command
 from kernel.cli.evaluate import eval_command
+from kernel.cli.import_ import import_command
+from kernel.cli.list import list_command
+from kernel.cli.new import new_command
 from kernel.cli.replay import replay_command
 from kernel.cli.run import run_command
 
@@ -17,6 +23,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run")(run_command)
+app.command("choose")(choose_command)
+app.command("call")(call_command)
+app.command("list")(list_command)
+app.command("new")(new_command)
+app.command("check")(check_command)
+app.command("import")(import_command)
 app.command("eval")(eval_command)
 app.command("replay")(replay_command)
 app.command("stats")(logs.stats_command)
