@@ -10,6 +10,7 @@ from kernel.cli.check import check_command
 from kernel.cli.choose import choose_command
 from kernel.cli.evaluate import eval_command
 from kernel.cli.import_ import import_command
+from kernel.cli.inspect import inspect_command
 from kernel.cli.list import list_command
 from kernel.cli.new import new_command
 from kernel.cli.replay import replay_command
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command("run")(run_command)
 app.command("choose")(choose_command)
 app.command("call")(call_command)
+app.command("inspect")(inspect_command)
 app.command("list")(list_command)
 app.command("new")(new_command)
 app.command("check")(check_command)
