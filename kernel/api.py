@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,15 +10,22 @@ from typing import Self
 
 from kernel.backends.base import Backend
 from kernel.choose import Chooser, Floats
-from kernel.compile import Literal, OpcodeSet
+from kernel.compile import Literal, OpcodeSet, compile_cached
 from kernel.context import Context
 from kernel.contract import Part, Prompt
 from kernel.decision import Decision
 from kernel.errors import UsageError
+from kernel.models import cache_dir
 from kernel.rule import Rule
 from kernel.subset import Subset
+from kernel.tokenize_bulk import Progress
 
 SETS_KEPT = 32
+
+KEPT_FROM = 50_000
+"""A set of so many opcodes takes longer to compile than to map from disk."""
+
+_log = logging.getLogger(__name__)
 
 
 class Kernel:
@@ -56,12 +64,24 @@ class Kernel:
         path = resolve(model)
         return cls(LlamaCppBackend(path, n_ctx=n_ctx, n_seq=n_seq, threads=threads, gpu_layers=gpu_layers))
 
-    def compile(self, literals: Sequence[Literal | str]) -> OpcodeSet:
-        """Tokenize literals once into a trie; equal lists are compiled once."""
+    def compile(
+        self, literals: Sequence[Literal | str], *, keep: bool = True, progress: Progress | None = None
+    ) -> OpcodeSet:
+        """Tokenize literals once into a trie; equal lists are compiled once.
+
+        Args:
+            keep: whether a set of KEPT_FROM or more is kept on disk, so that the next process only maps it.
+            progress: told how many texts are tokenized, when that takes more than a second.
+        """
         key = tuple(x if isinstance(x, Literal) else Literal(x) for x in literals)
         known = self._sets.get(key)
         if known is None:
-            known = self._sets[key] = OpcodeSet(literals, self.vocabulary)
+            if keep and len(key) >= KEPT_FROM:
+                folder = cache_dir() / "tries"
+                known = compile_cached(key, self.vocabulary, folder, progress=progress, note=_log.warning)
+            else:
+                known = OpcodeSet(key, self.vocabulary, progress=progress)
+            self._sets[key] = known
             if len(self._sets) > SETS_KEPT:
                 self._sets.popitem(last=False)
         else:
@@ -97,7 +117,7 @@ class Kernel:
             literals = [Literal(f" {text}" if text and not text[0].isspace() else text, label=text) for text in options]
         else:
             literals = [Literal(text) for text in options]
-        opcodes = self.compile(literals)
+        opcodes = self.compile(literals, keep=False)
         made = rule if rule is None or isinstance(rule, Rule) else Rule(rule)  # type: ignore[arg-type]
         return self.decide(
             Prompt((Part(prompt, trusted=True),), tuple((Part(n, trusted=True),) for n in nulls)),

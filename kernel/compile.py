@@ -1,21 +1,38 @@
-"""From the texts of opcodes to a trie of token ids. Knows no model beyond its vocabulary, no wire form, no game."""
+"""From the texts of opcodes to a trie of token ids. Knows no model beyond its vocabulary, no wire form, no game.
+
+Everything is done for all opcodes at once, so that a million of them take seconds; `compile_cached` keeps the result
+of a large set on disk.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel.errors import BuildError, NoLegalOpcodeError, did_you_mean
+from kernel.errors import BuildError, NoLegalOpcodeError, StoreError, did_you_mean
+from kernel.ordering import Ordering, extended
+from kernel.store import Stored, cached
 from kernel.subset import Subset
-from kernel.trie import Trie, duplicates, proper_prefixes
+from kernel.tokenize_bulk import Progress, tokenize_bulk
+from kernel.trie import Trie
 from kernel.vocab import Vocabulary
+
+Ints = NDArray[np.int32]
+Offsets = NDArray[np.int64]
 
 END = "\n"
 """What is put behind an opcode that begins another one, so that stopping there is a token to choose like any other."""
+
+BLOCK = 1 << 16
+"""Opcodes whose bytes are counted at once, so that the scratch memory stays small."""
+
+FILES_KEPT = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,30 +58,47 @@ class OpcodeSet:
     Args:
         literals: texts in the order that `Decision.index` refers to.
         vocabulary: of the live model.
+        progress: told how many texts are tokenized, when that takes more than a second.
+        stored: what `store` gave for the same literals and vocabulary; nothing is tokenized then.
 
     Raises BuildError, naming both texts, when two literals are equal or have one id sequence; when a literal is
     empty or does not round-trip; when one is the beginning of another and an END behind it changes nothing.
     """
 
-    def __init__(self, literals: Sequence[Literal | str], vocabulary: Vocabulary) -> None:
+    def __init__(
+        self,
+        literals: Sequence[Literal | str],
+        vocabulary: Vocabulary,
+        *,
+        progress: Progress | None = None,
+        stored: Stored | None = None,
+    ) -> None:
         self.literals = tuple(x if isinstance(x, Literal) else Literal(x) for x in literals)
         if not self.literals:
             raise BuildError("no opcodes to compile; a cartridge declares at least one")
         self.vocabulary = vocabulary
-        self.texts = tuple(x.text for x in self.literals)
-        self.labels = tuple(x.label or x.text for x in self.literals)
-        self._index: dict[str, int] = {}
-        for position, text in enumerate(self.texts):
-            if text in self._index:
-                raise BuildError(f"opcode {text!r} is declared twice", [(self._index[text], position)])
-            self._index[text] = position
-        sequences = [vocabulary.literal(text) for text in self.texts]
-        ended = self._end_prefixes(sequences)
-        self.trie = Trie.of(sequences)
-        self.scored = self._scored(sequences, ended)
+        self.texts = tuple([x.body + x.closer if x.closer else x.body for x in self.literals])
+        self.labels = tuple([x.label or text for x, text in zip(self.literals, self.texts, strict=True)])
+        if stored is not None:
+            self._adopt(stored)
+            return
+        self._refuse_repeats()
+        ids, offsets = tokenize_bulk(vocabulary, self.texts, progress=progress)
+        ids, offsets, ordering, ended = self._end_prefixes(ids, offsets)
+        self.trie = Trie.build(ids, offsets, ordering)
+        self.scored = self._scored(ids, offsets, ended)
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    @property
+    def schema(self) -> str:
+        """`b2:` and a hash of all that the trie depends on beside the vocabulary: texts, closers, END."""
+        return schema_of(self.literals)
+
+    def store(self) -> Stored:
+        """Return what `kernel.store` writes, to give back as `stored`."""
+        return Stored(self.trie, {"scored": self.scored})
 
     @cached_property
     def everything(self) -> Subset:
@@ -93,47 +127,107 @@ class OpcodeSet:
         """Return the position of a text; KeyError when it is unknown."""
         return self._index[text]
 
-    def _end_prefixes(self, sequences: list[list[int]]) -> NDArray[np.bool_]:
-        """Append the END to each sequence that begins another one; refuse what is still not told apart."""
-        flat, offsets = _flatten(sequences)
-        for a, b in duplicates(flat, offsets):
-            raise BuildError(
-                f"opcodes {self.texts[a]!r} and {self.texts[b]!r} have one id sequence {sequences[a]}", [(a, b)]
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {text: position for position, text in enumerate(self.texts)}
+
+    def _adopt(self, stored: Stored) -> None:
+        scored = stored.extra.get("scored")
+        if scored is None or len(scored) != stored.trie.n_leaves or len(scored) != len(self.texts):
+            raise StoreError(
+                f"a compiled trie of {stored.trie.n_leaves} opcodes is not of these {len(self.texts)}; compile again"
             )
-        begins = proper_prefixes(flat, offsets)
+        self.trie, self.scored = stored.trie, scored
+
+    def _refuse_repeats(self) -> None:
+        if len(set(self.texts)) == len(self.texts):
+            return
+        seen: dict[str, int] = {}
+        for position, text in enumerate(self.texts):
+            first = seen.setdefault(text, position)
+            if first != position:
+                raise BuildError(f"opcode {text!r} is declared twice", [(first, position)])
+
+    def _end_prefixes(self, ids: Ints, offsets: Offsets) -> tuple[Ints, Offsets, Ordering, NDArray[np.bool_]]:
+        """Append the END to each sequence that begins another one; refuse what is still not told apart."""
+        ordering = Ordering.of(ids, offsets)
+        for a, b in ordering.duplicates()[:1]:
+            raise BuildError(
+                f"opcodes {self.texts[a]!r} and {self.texts[b]!r} have one id sequence "
+                f"{ids[offsets[a] : offsets[a + 1]].tolist()}",
+                [(a, b)],
+            )
+        begins = ordering.begins_another()
         if begins.any():
-            end = self.vocabulary.literal(END)
-            for position in np.flatnonzero(begins).tolist():
-                sequences[position] = sequences[position] + end
-            flat, offsets = _flatten(sequences)
-            pairs = duplicates(flat, offsets)
-            still = np.flatnonzero(proper_prefixes(flat, offsets)).tolist()
-            if pairs or still:
-                a = next(x for x in pairs[0] if begins[x]) if pairs else still[0]
-                other = next(b for b, s in enumerate(sequences) if b != a and s[: len(sequences[a])] == sequences[a])
+            ids, offsets = extended(ids, offsets, begins, self.vocabulary.literal(END))
+            ordering = Ordering.of(ids, offsets)
+            for a, b in [*ordering.duplicates(), *ordering.prefixes()][:1]:
+                a, b = (a, b) if begins[a] else (b, a)
                 raise BuildError(
-                    f"opcode {self.texts[a]!r} is the beginning of {self.texts[other]!r} even with {END!r} behind it; "
+                    f"opcode {self.texts[a]!r} is the beginning of {self.texts[b]!r} even with {END!r} behind it; "
                     "end both with a closing mark",
-                    [(a, other)],
+                    [(a, b)],
                 )
-        return begins
+        return ids, offsets, ordering, begins
 
-    def _scored(self, sequences: list[list[int]], ended: NDArray[np.bool_]) -> NDArray[np.int32]:
-        """Return how many ids of each opcode count: those that hold a byte of its body, and the END."""
-        scored = np.empty(len(sequences), np.int32)
+    def _scored(self, ids: Ints, offsets: Offsets, ended: NDArray[np.bool_]) -> Ints:
+        """Return how many ids of each opcode count: those that begin before its body ends, and the END."""
+        count = np.diff(offsets).astype(np.int32)
+        if not any(x.closer for x in self.literals):
+            return count
         pieces = self.vocabulary.pieces
-        for position, (literal, ids) in enumerate(zip(self.literals, sequences, strict=True)):
-            count = len(ids)
-            if literal.closer and not ended[position]:
-                left = len(literal.closer.encode())
-                while count > 1 and left >= len(pieces[ids[count - 1]]):
-                    count -= 1
-                    left -= len(pieces[ids[count]])
-            scored[position] = count
-        return scored
+        sizes = np.fromiter(map(len, pieces), np.int64, len(pieces)) if len(ids) > len(pieces) else None
+        for low in range(0, len(count), BLOCK):
+            part = slice(low, min(low + BLOCK, len(count)))
+            some = ids[offsets[part.start] : offsets[part.stop]]
+            width = sizes[some] if sizes is not None else np.array([len(pieces[i]) for i in some.tolist()], np.int64)
+            heads = offsets[part] - offsets[part.start]
+            begin = np.cumsum(width) - width  # where each id begins, in bytes; of the block, then of its opcode
+            begin -= np.repeat(begin[heads], count[part])
+            bodies = np.fromiter((len(x.body.encode()) for x in self.literals[part]), np.int64)
+            inside = begin < np.repeat(bodies, count[part])
+            held = np.maximum(1, np.add.reduceat(inside, heads, dtype=np.int32))
+            bare = np.fromiter((not x.closer for x in self.literals[part]), np.bool_) | ended[part]
+            count[part] = np.where(bare, count[part], held)
+        return count
 
 
-def _flatten(sequences: list[list[int]]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
-    flat = np.fromiter((i for s in sequences for i in s), np.int32, int(lengths.sum()))
-    return flat, np.concatenate([[0], np.cumsum(lengths)])
+def compile_cached(
+    literals: Sequence[Literal | str],
+    vocabulary: Vocabulary,
+    folder: Path,
+    *,
+    progress: Progress | None = None,
+    note: Callable[[str], None] | None = None,
+) -> OpcodeSet:
+    """Compile literals, or take them compiled from a folder, which keeps the last FILES_KEPT sets.
+
+    `note` hears of files that could not be used or written; the result is right all the same.
+    """
+    made: list[OpcodeSet] = []
+
+    def build() -> Stored:
+        made.append(OpcodeSet(literals, vocabulary, progress=progress))
+        return made[0].store()
+
+    whole = [x if isinstance(x, Literal) else Literal(x) for x in literals]
+    if not whole:
+        return OpcodeSet(whole, vocabulary)
+    stored = cached(folder, tokenizer=vocabulary.fingerprint, schema=schema_of(whole), build=build, note=note)
+    if not made:
+        return OpcodeSet(whole, vocabulary, stored=stored)
+    files = sorted(folder.glob("*.trie"), key=lambda file: file.stat().st_mtime)
+    for old in files[:-FILES_KEPT]:  # whoever has it mapped keeps it
+        old.unlink(missing_ok=True)
+    return made[0]
+
+
+def schema_of(literals: Sequence[Literal]) -> str:
+    """Return `b2:` and a hash of the bodies and closers, in order, and of the END."""
+    digest = hashlib.blake2b(f"{END!r} {len(literals)}".encode(), digest_size=16)
+    for low in range(0, len(literals), BLOCK):
+        some = literals[low : low + BLOCK]
+        texts = [x.body.encode() for x in some] + [x.closer.encode() for x in some]
+        digest.update(np.fromiter(map(len, texts), np.int64, len(texts)).tobytes())
+        digest.update(b"".join(texts))
+    return f"b2:{digest.hexdigest()}"

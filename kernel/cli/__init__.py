@@ -8,6 +8,7 @@ from kernel.cli import logs, models
 from kernel.cli.call import call_command
 from kernel.cli.check import check_command
 from kernel.cli.choose import choose_command
+from kernel.cli.compile import compile_command
 from kernel.cli.evaluate import eval_command
 from kernel.cli.import_ import import_command
 from kernel.cli.inspect import inspect_command
@@ -27,6 +28,7 @@ app.command("run")(run_command)
 app.command("choose")(choose_command)
 app.command("call")(call_command)
 app.command("inspect")(inspect_command)
+app.command("compile")(compile_command)
 app.command("list")(list_command)
 app.command("new")(new_command)
 app.command("check")(check_command)
