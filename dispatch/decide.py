@@ -100,7 +100,8 @@ class Decider:
         self._tolerance = tolerance
         self._same_ids = not any(text.startswith("tokenizer") for text in changed)
         self._session = Session(list(run.cartridges.values()), player, seed=run.reader.header.seed)
-        self._session.engines = run.engines
+        self._session.cartridges, self._session.engines = run.cartridges, run.engines
+        self._names = list(run.cartridges)
         self._prompts = Prompts()
         self._agree = self._within = self._beyond = self._rewritten = self._prompts_changed = 0
         self._ranked = self._first_then = self._first_now = 0
@@ -136,7 +137,10 @@ class Decider:
     def _again(self, record: DecisionRecord) -> None:
         if "request" in (record.redacted or {}):
             raise LogError(f"decision {record.n}: the request was redacted, so it cannot be decided again")
-        situation, _ = self._session._situation(record.n, record.request or "")
+        if list(self._run.cartridges) != self._names:  # some joined or left
+            self._player.use(list(self._run.cartridges.values()))
+            self._names = list(self._run.cartridges)
+        situation, _ = self._session.situation(record.n, record.request or "")
         choice = self._choose(situation, record)
         then, now = record.instruction.instruction(), choice.instruction
         scores = {option.instruction: option.score for option in reversed(situation.options)}
@@ -160,9 +164,9 @@ class Decider:
             ids,
             nulls,
             player.opcodes,
-            player.opcodes.subset_of([player._leaf(i) for i in situation.legal]),
+            player.opcodes.subset_of([player.leaf(i) for i in situation.legal]),
             rule=player.rule,
-            prior=player._prior(situation.options),
+            prior=player.prior(situation.options),
             number=record.n,
         )
         text = player.opcodes.texts[decision.index]

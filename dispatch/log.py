@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, Self
 
 from dispatch.files import Pack, packer
 from dispatch.lines import START, encode, seal
-from dispatch.records import DecisionRecord, Delta, Header, Outcome, Record, Resumed
+from dispatch.records import CartridgeRecord, DecisionRecord, Delta, Header, Joined, Left, Outcome, Record, Resumed
 from dispatch.redact import Redactor
 from kernel.errors import LogError
 
@@ -139,6 +139,14 @@ class LogWriter:
     def resumed(self, record: Resumed) -> None:
         """Write that the session goes on after it was broken off."""
         self._write(record, self.n, self._prompt)
+
+    def joined(self, record: CartridgeRecord) -> None:
+        """Write that a cartridge takes part from the next decision on."""
+        self._write(Joined(n=self.n, cartridge=record), self.n, self._prompt)
+
+    def left(self, name: str) -> None:
+        """Write that a cartridge takes part no more."""
+        self._write(Left(n=self.n, cartridge=name), self.n, self._prompt)
 
     def outcome(self, record: Outcome) -> None:
         """Write the last line and wait until the disk has everything."""

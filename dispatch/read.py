@@ -6,6 +6,7 @@ about what follows a hole.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from itertools import chain as joined
 from pathlib import Path
@@ -17,8 +18,11 @@ from pydantic import ValidationError
 from dispatch.damage import MAX_LINE, Damage, Fault, diagnose
 from dispatch.files import Unpacked, open_log
 from dispatch.lines import START, decode, link, unseal
-from dispatch.records import SCHEMA, DecisionRecord, Delta, Header, Outcome, Resumed
+from dispatch.records import SCHEMA, DecisionRecord, Delta, Header, Joined, Left, Outcome, Resumed
 from kernel.errors import LogError
+
+CHANGES_KEPT = 10_000
+"""So many cartridges may join or leave between two decisions."""
 
 
 class LogReader:
@@ -33,6 +37,7 @@ class LogReader:
         damage: the first damage, once it was reached.
         notes: what is odd and harmless (a changed line ending, an unknown event).
         resumed: where the session was broken off and went on.
+        changes: cartridges that joined or left, oldest first; whoever carries them out takes them off.
         place: bytes (unpacked) up to the end of the last good line that is no outcome, and its chain value.
     """
 
@@ -43,6 +48,7 @@ class LogReader:
         self.damage: Damage | None = None
         self.notes: list[str] = []
         self.resumed: list[Resumed] = []
+        self.changes: deque[Joined | Left] = deque(maxlen=CHANGES_KEPT)
         self.place = (0, START)
         self._good = 0
         self._chain = START
@@ -181,6 +187,11 @@ class LogReader:
                 if resumed.n != self.n:
                     raise ValueError(f"n is {resumed.n}")
                 self.resumed.append(resumed)
+            elif event in ("joined", "left"):
+                change = (Joined if event == "joined" else Left).model_validate(data)
+                if change.n != self.n:
+                    raise ValueError(f"n is {change.n}")
+                self.changes.append(change)
             elif event == "header":
                 raise ValueError("a second header")
             else:

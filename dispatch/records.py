@@ -28,6 +28,8 @@ class Ending(enum.StrEnum):
     """The halt instruction was chosen."""
     LIMIT = "limit"
     """A limit given at the start was reached (pieces, decisions, seconds)."""
+    REPEAT = "repeat"
+    """Nobody was watching, and an instruction was given again on a state that it had left as it was."""
     INTERRUPTED = "interrupted"
     """A person stopped it."""
     ERROR = "error"
@@ -287,6 +289,28 @@ class Resumed(Record):
     """The ending that stood in that outcome."""
 
 
+class Joined(Record):
+    """A cartridge takes part from here on."""
+
+    event: Literal["joined"] = "joined"
+    """Kind of the line."""
+    n: int = Field(ge=0)
+    """How many decisions stand above."""
+    cartridge: CartridgeRecord
+    """The cartridge; `state` is that of its engine right after `reset(seed)`."""
+
+
+class Left(Record):
+    """A cartridge takes part no more."""
+
+    event: Literal["left"] = "left"
+    """Kind of the line."""
+    n: int = Field(ge=0)
+    """How many decisions stand above."""
+    cartridge: str
+    """Its name."""
+
+
 class Outcome(Record):
     """The last line: how it ended."""
 
@@ -306,4 +330,4 @@ class Outcome(Record):
     """Sums over the session, by name: passes, tokens evaluated, agreement with the planner."""
 
 
-LogRecord = Header | DecisionRecord | Resumed | Outcome
+LogRecord = Header | DecisionRecord | Resumed | Joined | Left | Outcome

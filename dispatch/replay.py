@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from dispatch.read import LogReader
-from dispatch.records import CartridgeRecord, DecisionRecord, Ending, Outcome
+from dispatch.records import CartridgeRecord, DecisionRecord, Ending, Joined, Outcome
 from kernel.contract import Cartridge, Engine
 from kernel.errors import IllegalInstructionError
 from kernel.opcode import HALT_INSTRUCTION
@@ -124,6 +124,7 @@ class Replay:
         self.engines: dict[str, Engine] = {}
         self.before = before
         self._last = last
+        self._make = make_cartridge
         self._over = False
         self._started = time.perf_counter()
         for record in reader.header.cartridges:
@@ -133,7 +134,9 @@ class Replay:
         if self.difference is not None or self._stopped():
             return
         for record in self.reader:
-            self.difference = self._apply(record)
+            self._change()
+            if self.difference is None:
+                self.difference = self._apply(record)
             if self.difference is not None:
                 return
             self.n = record.n
@@ -141,7 +144,8 @@ class Replay:
             if self._stopped():
                 return
         self._over = True
-        if self.reader.outcome is not None:
+        self._change()
+        if self.difference is None and self.reader.outcome is not None:
             self.difference = self._compare(self.reader.outcome)
 
     def report(self) -> ReplayReport:
@@ -167,6 +171,17 @@ class Replay:
     def _stopped(self) -> bool:
         return self._last is not None and self.n >= self._last
 
+    def _change(self) -> None:
+        """Let the cartridges join and leave that did so before the next decision."""
+        while self.reader.changes and self.difference is None:
+            change = self.reader.changes.popleft()
+            if isinstance(change, Joined):
+                self._start(change.cartridge, self._make(change.cartridge))
+            elif change.cartridge in self.engines:
+                del self.cartridges[change.cartridge], self.engines[change.cartridge]
+            else:
+                self.difference = Difference(self.n, "left", change.cartridge, f"only {', '.join(self.engines)}")
+
     def _start(self, record: CartridgeRecord, cartridge: Cartridge) -> None:
         engine = cartridge.engine()
         engine.reset(self.reader.header.seed)
@@ -174,7 +189,7 @@ class Replay:
         if cartridge.version != record.version:
             self.notes.append(f"{record.name}: logged with version {record.version}, replayed with {cartridge.version}")
         if record.state is not None and self.difference is None and record.state != engine.state_hash():
-            self.difference = Difference(0, f"{record.name} state", record.state, engine.state_hash())
+            self.difference = Difference(self.n, f"{record.name} state", record.state, engine.state_hash())
 
     def _apply(self, record: DecisionRecord) -> Difference | None:
         """Carry out one decision; return where it differs, or None."""

@@ -4,90 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import Self
 
 from dispatch.log import LogWriter
-from dispatch.players import Choice, Player, Situation
-from dispatch.records import (
-    CartridgeRecord,
-    DecisionRecord,
-    Ending,
-    InstructionRecord,
-    LegalRow,
-    Offer,
-    Outcome,
-)
+from dispatch.players import Player, Situation
+from dispatch.read import LogReader
+from dispatch.records import CartridgeRecord, Ending, Outcome
+from dispatch.resume import Resumption
+from dispatch.turn import Tally, Turn, record
 from kernel.contract import Cartridge, Engine, Option, Part, Prompt
-from kernel.decision import Decision
-from kernel.errors import IllegalInstructionError, UsageError
+from kernel.errors import IllegalInstructionError, UsageError, did_you_mean
 from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction
-
-SHOWN_LEGAL = 1000
-"""A log line lists at most so many legal opcodes, the best by score; `legal` counts stay whole."""
-
-
-@dataclass(frozen=True)
-class Turn:
-    """One decision and what came of it."""
-
-    number: int
-    cartridge: str
-    instruction: Instruction
-    result: str
-    refused: bool
-    offered: tuple[Option, ...]
-    choice: Choice
-    planner_ms: float
-    request: str = ""
-
-    @property
-    def decision(self) -> Decision | None:
-        """The model's decision, where a model chose."""
-        return self.choice.decision
-
-
-@dataclass
-class Tally:
-    """Sums over a session."""
-
-    decisions: int = 0
-    agreed: int = 0
-    agreed_first: int = 0
-    with_offer: int = 0
-    passes: int = 0
-    tokens_evaluated: int = 0
-    chosen_tokens: int = 0
-    forced_tokens: int = 0
-    legal_mass: float = 0.0
-    smallest_legal_mass: float = 1.0
-    refused: int = 0
-    refused_removals: int = 0
-    model_ms: float = 0.0
-    planner_ms: float = 0.0
-
-    def add(self, turn: Turn) -> None:
-        """Count one decision."""
-        self.decisions += 1
-        self.refused += turn.refused
-        self.planner_ms += turn.planner_ms
-        self.model_ms += turn.choice.model_ms
-        if turn.offered:
-            self.with_offer += 1
-            instructions = [option.instruction for option in turn.offered]
-            self.agreed += turn.instruction in instructions
-            self.agreed_first += turn.instruction == instructions[0]
-        if (decision := turn.decision) is not None:
-            self.passes += decision.passes
-            self.tokens_evaluated += decision.tokens_evaluated
-            self.chosen_tokens += decision.chosen_tokens
-            self.forced_tokens += decision.forced_tokens
-            self.legal_mass += decision.legal_mass
-            self.smallest_legal_mass = min(self.smallest_legal_mass, decision.legal_mass)
-            self.refused_removals += decision.refused_removals
 
 
 class Session:
     """One run of one or several cartridges with one player.
+
+    With several, what is legal is what any of them allows now, and the prompt is the request alone: no view is asked.
+    The session is over when the rules have ended all of them.
 
     Args:
         seed: given to every engine.
@@ -102,7 +36,7 @@ class Session:
         player: Player,
         *,
         seed: int = 0,
-        limits: Mapping[str, int] | None = None,
+        limits: Mapping[str, int | float] | None = None,
     ) -> None:
         if not cartridges:
             raise UsageError("a session needs at least one cartridge")
@@ -110,36 +44,88 @@ class Session:
         self.player = player
         self.seed = seed
         self.limits = dict(limits or {})
-        self.engines: dict[str, Engine] = {}
-        for cartridge in cartridges:
-            self.engines[cartridge.name] = engine = cartridge.engine()
-            engine.reset(seed)
-        self.records = tuple(
-            CartridgeRecord(
-                name=c.name,
-                version=c.version,
-                state=self.engines[c.name].state_hash(),
-                options=dict(c.options) or None,
-            )
-            for c in cartridges
-        )
+        self.engines = {cartridge.name: self._started(cartridge) for cartridge in cartridges}
         self.tally = Tally()
         self.ending: Ending | None = None
         self.detail = ""
-        self._started = time.perf_counter()
+        self._begun = time.perf_counter()
         self._log: LogWriter | None = None
+        self._stopping: str | None = None
+        self._torn = False
+        self._last: tuple[Instruction, bool] | None = None
+        for limit in self.limits:
+            self._counts(limit)
+
+    @classmethod
+    def resume(cls, resumption: Resumption, player: Player, *, limits: Mapping[str, int | float] | None = None) -> Self:
+        """Go on where a log was broken off, counts and clock included; writes to the same log.
+
+        Args:
+            limits: in place of those in the header, when given.
+        """
+        header = resumption.header
+        limits = limits or header.limits
+        session = cls(list(resumption.cartridges.values()), player, seed=header.seed, limits=limits)
+        session.engines = resumption.engines
+        with LogReader(resumption.writer.path) as reader:
+            for logged in reader:
+                session.tally.recall(logged)
+        if resumption.last is not None:
+            session._begun -= (resumption.last.at_ms or 0.0) / 1000
+        session.write_to(resumption.writer)
+        return session
 
     def write_to(self, log: LogWriter) -> None:
         """Log every decision from now on."""
         self._log = log
 
     @property
+    def records(self) -> tuple[CartridgeRecord, ...]:
+        """What a header says of the cartridges: as they are now, so ask before the first turn."""
+        return tuple(self._record(cartridge) for cartridge in self.cartridges.values())
+
+    @property
     def seconds(self) -> float:
         """Time since the session began."""
-        return time.perf_counter() - self._started
+        return time.perf_counter() - self._begun
 
-    def turns(self, requests: Iterator[str] | None = None) -> Iterator[Turn]:
-        """Yield one decision after the other until the session ends; with requests, one decision each."""
+    # -- who takes part ------------------------------------------------------------------------------------------
+
+    def join(self, cartridge: Cartridge) -> None:
+        """Let a cartridge take part from the next turn on; the others keep their states.
+
+        Raises UsageError when one of that name is there, BuildError when it cannot be compiled: nothing has changed.
+        """
+        if cartridge.name in self.cartridges:
+            raise UsageError(f"cartridge {cartridge.name!r} is there already")
+        engine = self._started(cartridge)
+        self.player.use([*self.cartridges.values(), cartridge])
+        self.cartridges[cartridge.name], self.engines[cartridge.name] = cartridge, engine
+        if self._log is not None:
+            self._log.joined(self._record(cartridge))
+
+    def leave(self, name: str) -> None:
+        """Let a cartridge take part no more: its state is gone, and none of its opcodes can be chosen.
+
+        Raises UsageError for one that is not there, and for the last one.
+        """
+        if name not in self.cartridges:
+            raise UsageError(f"no cartridge {name!r} takes part{did_you_mean(name, self.cartridges)}")
+        if len(self.cartridges) == 1:
+            raise UsageError(f"cartridge {name!r} is the only one; a session needs at least one")
+        self.player.use([c for c in self.cartridges.values() if c.name != name])
+        del self.cartridges[name], self.engines[name]
+        if self._log is not None:
+            self._log.left(name)
+
+    # -- the loop ------------------------------------------------------------------------------------------------
+
+    def turns(self, requests: Iterator[str] | None = None, *, unattended: bool = False) -> Iterator[Turn]:
+        """Yield one decision after the other until the session ends; with requests, one decision each.
+
+        Args:
+            unattended: end with `repeat` when one instruction is given again on a state that it left as it was.
+        """
         while not self._over():
             request = ""
             if requests is not None:
@@ -148,7 +134,11 @@ class Session:
                 except StopIteration:
                     self._end(Ending.LIMIT, "no more requests")
                     return
-            yield self.turn(request)
+            if self._stopping is None:  # asking for a request may take long
+                turn = self.turn(request)
+                if unattended:
+                    self._guard(turn)
+                yield turn
 
     def turn(self, request: str = "") -> Turn:
         """Make one decision and carry it out.
@@ -157,55 +147,64 @@ class Session:
         """
         number = self.tally.decisions + 1
         started = time.perf_counter()
-        situation, offered = self._situation(number, request)
+        situation, offered = self.situation(number, request)
         planner_ms = 1000 * (time.perf_counter() - started)
         choice = self.player.choose(situation)
         instruction = choice.instruction
         refused, cartridge, result = False, instruction.cartridge, ""
         if instruction == HALT_INSTRUCTION:
             cartridge = next(iter(self.cartridges))
+        engine = self.engines[cartridge]
+        before = engine.state_hash()
+        self._torn = True
+        if instruction == HALT_INSTRUCTION:
             self._end(Ending.HALT, "halt was chosen")
         else:
             try:
-                result = self.engines[cartridge].apply(instruction)
+                result = engine.apply(instruction)
             except IllegalInstructionError as error:
                 refused, result = True, str(error)
-        turn = Turn(number, cartridge, instruction, result, refused, offered, choice, planner_ms, request)
+        state = engine.state_hash()
+        turn = Turn(
+            number, cartridge, instruction, result, refused, offered, choice, planner_ms, request, before != state
+        )
         self.tally.add(turn)
         if self._log is not None:
-            self._write(self._log, turn)
+            self._write(self._log, turn, state)
+        self._torn = False
         return turn
+
+    def stop(self, detail: str) -> None:
+        """End the session before its next decision. For signal handlers: it only takes a note."""
+        self._stopping = detail
 
     def close(self, ending: Ending, detail: str = "") -> None:
         """End the session from outside; what has ended already keeps its ending."""
         self._end(ending, detail)
 
     def end_log(self) -> None:
-        """Write the outcome, if there is a log; the log takes nothing more."""
-        if self._log is not None:
+        """Write the outcome, if there is a log; the log takes nothing more.
+
+        Where a decision was broken into before it stood in the log, the engines are ahead of the log, so no outcome is
+        written: the log reads as that of a killed session, and can be gone on with.
+        """
+        if self._log is not None and not self._torn:
             self._log.outcome(self.outcome())
-            self._log = None
+        self._log = None
 
     def outcome(self) -> Outcome:
         """Return what goes into the log's last line."""
-        tally = self.tally
-        totals: dict[str, int | float] = {
-            "passes": tally.passes,
-            "tokens_evaluated": tally.tokens_evaluated,
-            "agreed": tally.agreed,
-            "agreed_first": tally.agreed_first,
-            "with_offer": tally.with_offer,
-        }
         return Outcome(
-            decisions=tally.decisions,
+            decisions=self.tally.decisions,
             ending=self.ending or Ending.INTERRUPTED,
             detail=self.detail,
             summary={name: dict(engine.summary()) for name, engine in self.engines.items()},
             seconds=round(self.seconds, 3),
-            totals=totals,
+            totals=self.tally.totals,
         )
 
-    def _situation(self, number: int, request: str) -> tuple[Situation, tuple[Option, ...]]:
+    def situation(self, number: int, request: str) -> tuple[Situation, tuple[Option, ...]]:
+        """Return what the player sees now, and the planner's options that the prompt shows."""
         legal: list[Instruction] = []
         ranked: list[Option] = []
         offered: list[Option] = []
@@ -218,101 +217,66 @@ class Session:
                 offered += options[: cartridge.offered]
         if any(issubclass(o, Halt) for c in self.cartridges.values() for o in c.opcodes):
             legal.append(HALT_INSTRUCTION)
-        return Situation(number, legal, ranked, self._prompt(offered, request)), tuple(offered)
+        if len(self.cartridges) > 1:
+            return Situation(number, legal, ranked, _asked(request)), ()
+        ((name, cartridge),) = self.cartridges.items()
+        prompt = cartridge.view.prompt(self.engines[name], offered, request)
+        return Situation(number, legal, ranked, prompt), tuple(offered)
 
-    def _prompt(self, offered: Sequence[Option], request: str) -> Prompt:
-        if len(self.cartridges) == 1:
-            ((name, cartridge),) = self.cartridges.items()
-            return cartridge.view.prompt(self.engines[name], offered, request)
-        return _asked(request)
+    def _started(self, cartridge: Cartridge) -> Engine:
+        engine = cartridge.engine()
+        engine.reset(self.seed)
+        return engine
+
+    def _record(self, cartridge: Cartridge) -> CartridgeRecord:
+        return CartridgeRecord(
+            name=cartridge.name,
+            version=cartridge.version,
+            state=self.engines[cartridge.name].state_hash(),
+            options=dict(cartridge.options) or None,
+        )
 
     def _over(self) -> bool:
+        if self.ending is None and self._stopping is not None:
+            self._end(Ending.INTERRUPTED, self._stopping)
         if self.ending is not None:
             return True
-        for name, engine in self.engines.items():
-            if (reason := engine.ended()) is not None:
-                self._end(Ending.RULES, f"{name}: {reason}" if len(self.engines) > 1 else reason)
-                return True
+        reasons = {name: engine.ended() for name, engine in self.engines.items()}
+        if all(reason is not None for reason in reasons.values()):
+            told = [f"{name}: {reason}" if len(reasons) > 1 else str(reason) for name, reason in reasons.items()]
+            self._end(Ending.RULES, "; ".join(told))
+            return True
         for limit, most in self.limits.items():
-            counts = [self.tally.decisions] if limit == "decisions" else self._counts(limit)
-            if any(count >= most for count in counts):
+            if any(count >= most for count in self._counts(limit)):
                 self._end(Ending.LIMIT, f"{most} {limit}")
                 return True
         return False
 
     def _counts(self, name: str) -> list[int | float]:
+        if name == "decisions":
+            return [self.tally.decisions]
         found = [engine.summary().get(name) for engine in self.engines.values()]
         counts = [value for value in found if isinstance(value, int | float)]
         if not counts:
-            raise UsageError(f"no cartridge of this session counts {name!r}")
+            raise UsageError(f"{' '.join(self.cartridges)}: nothing here counts {name!r}, so it is no limit")
         return counts
+
+    def _guard(self, turn: Turn) -> None:
+        if not turn.moved and self._last == (turn.instruction, False):
+            self._end(Ending.REPEAT, f"{turn.instruction!r} again on an unchanged state")
+        self._last = (turn.instruction, turn.moved)
 
     def _end(self, ending: Ending, detail: str) -> None:
         if self.ending is None:
             self.ending, self.detail = ending, detail
 
-    def _write(self, log: LogWriter, turn: Turn) -> None:
+    def _write(self, log: LogWriter, turn: Turn, state: str) -> None:
         decision = turn.decision
         log.decision(
-            record(turn, self.engines[turn.cartridge].state_hash(), self.seconds),
+            record(turn, state, self.seconds),
             decision.prompt if decision is not None else (),
             decision.nulls if decision is not None else (),
         )
-
-
-def record(turn: Turn, state: str, seconds: float) -> DecisionRecord:
-    """Return what the log keeps of a turn."""
-    decision = turn.decision
-    fields: dict[str, object] = {}
-    if decision is not None:
-        fields = {
-            "ids": decision.ids,
-            "legal": legal_rows(decision),
-            "rule": decision.rule,
-            "margin": decision.margin,
-            "legal_mass": decision.legal_mass,
-            "passes": decision.passes,
-            "tokens_evaluated": decision.tokens_evaluated,
-            "chosen_tokens": decision.chosen_tokens,
-            "forced_tokens": decision.forced_tokens,
-            "stop": str(decision.stop),
-            "model_ms": round(turn.choice.model_ms, 3),
-        }
-    return DecisionRecord.model_validate(
-        {
-            "n": turn.number,
-            "cartridge": turn.cartridge,
-            "instruction": InstructionRecord.of(turn.instruction),
-            "text": turn.choice.text,
-            "state": state,
-            "result": turn.result,
-            "refused": turn.refused,
-            "request": turn.request or None,
-            "offered": tuple(Offer.of(option) for option in turn.offered) or None,
-            "planner_ms": round(turn.planner_ms, 3),
-            "at_ms": round(1000 * seconds, 1),
-            **fields,
-        }
-    )
-
-
-def legal_rows(decision: Decision) -> tuple[LegalRow, ...]:
-    """Return the legal opcodes with their numbers; the best SHOWN_LEGAL by score when there are more."""
-    order: Sequence[int] = range(len(decision.leaves))
-    if len(decision.leaves) > SHOWN_LEGAL:
-        ranked = sorted(order, key=lambda n: (decision.scores[n] != decision.scores[n], -decision.scores[n]))
-        order = sorted(ranked[:SHOWN_LEGAL])
-    texts = decision.opcodes.texts
-    return tuple(
-        LegalRow(
-            text=texts[decision.leaves[n]],
-            logprob=float(decision.raw[n]),
-            null=None if decision.null is None else float(decision.null[n]),
-            score=float(decision.scores[n]),
-            probability=float(decision.shares[n]),
-        )
-        for n in order
-    )
 
 
 def _asked(request: str) -> Prompt:

@@ -16,6 +16,7 @@ from kernel.contract import Part, Prompt
 from kernel.decision import Decision
 from kernel.errors import UsageError
 from kernel.models import cache_dir
+from kernel.rows import Watch
 from kernel.rule import Rule
 from kernel.subset import Subset
 from kernel.tokenize_bulk import Progress
@@ -134,6 +135,7 @@ class Kernel:
         rule: Rule | None = None,
         prior: Floats | None = None,
         number: int = 0,
+        watch: Watch | None = None,
     ) -> Decision:
         """Choose among the legal opcodes of a compiled set behind a prompt; see Chooser.choose."""
         return self.decide_ids(
@@ -144,6 +146,7 @@ class Kernel:
             rule=rule,
             prior=prior,
             number=number,
+            watch=watch,
         )
 
     def decide_ids(
@@ -156,6 +159,7 @@ class Kernel:
         rule: Rule | None = None,
         prior: Floats | None = None,
         number: int = 0,
+        watch: Watch | None = None,
     ) -> Decision:
         """Choose behind prompts that are token ids already, as a replay has them."""
         decision = self._chooser.choose(
@@ -166,6 +170,7 @@ class Kernel:
             rule,
             prior=prior,
             number=number,
+            watch=watch,
         )
         return replace(decision, prompt=tuple(prompt), nulls=tuple(map(tuple, nulls)))
 

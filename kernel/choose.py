@@ -14,6 +14,7 @@ from kernel.context import Context, Cost
 from kernel.decision import Decision, Stop
 from kernel.errors import LogitsError, NoLegalOpcodeError, UsageError
 from kernel.greedy import walk
+from kernel.rows import Watch
 from kernel.rule import Rule, RuleName
 from kernel.score import Scorer
 from kernel.search import BestFirst
@@ -43,6 +44,7 @@ class Chooser:
         *,
         prior: Floats | None = None,
         number: int = 0,
+        watch: Watch | None = None,
     ) -> Decision:
         """Choose one legal opcode.
 
@@ -51,6 +53,7 @@ class Chooser:
             nulls: ids of the null prompts; needed by `calibrated` only.
             prior: float64, shape (n_leaves,): the planner's scores by opcode index, NaN where it has none.
             number: of the decision, for `sample`.
+            watch: sees the rows of the choosing steps, chosen or not.
 
         Raises:
             UsageError: `calibrated` without a null prompt.
@@ -64,11 +67,11 @@ class Chooser:
         if len(subset) == 1:
             return self._forced(opcodes, subset, rule)
         if rule.name is RuleName.GREEDY:
-            return self._greedy(opcodes, subset, prompt, rule)
+            return self._greedy(opcodes, subset, prompt, rule, watch)
         tree = self.scorer.tree(opcodes, subset)
         if tree is None:
-            return self._search(opcodes, subset, prompt, nulls, rule, prior)
-        return self._whole(opcodes, subset, tree, prompt, nulls, rule, prior, number)
+            return self._search(opcodes, subset, prompt, nulls, rule, prior, watch)
+        return self._whole(opcodes, subset, tree, prompt, nulls, rule, prior, number, watch)
 
     def _forced(self, opcodes: OpcodeSet, subset: Subset, rule: Rule) -> Decision:
         leaves = subset.leaves()
@@ -87,11 +90,12 @@ class Chooser:
         rule: Rule,
         prior: Floats | None,
         number: int,
+        watch: Watch | None,
     ) -> Decision:
         wanted = nulls if rule.name is RuleName.CALIBRATED else ()
         known = [self._recall(opcodes, subset, null) for null in wanted]
         missing = [null for null, found in zip(wanted, known, strict=True) if found is None]
-        scores = self.scorer.score([prompt, *missing], tree)
+        scores = self.scorer.score([prompt, *missing], tree, watch)
         raw, fresh = scores.log_probabilities[0], iter(scores.log_probabilities[1:])
         for ids, values in zip(missing, scores.log_probabilities[1:], strict=True):
             self._remember(opcodes, subset, ids, values)
@@ -125,6 +129,7 @@ class Chooser:
         nulls: Sequence[Sequence[int]],
         rule: Rule,
         prior: Floats | None,
+        watch: Watch | None,
     ) -> Decision:
         if rule.name is RuleName.SAMPLE:
             raise UsageError(f"{len(subset)} legal opcodes are too many to sample over; use 'exact' or fewer")
@@ -138,7 +143,7 @@ class Chooser:
         if null is not None or (prior is not None and rule.planner_weight):
             bonus = np.full(len(opcodes), -np.inf)
             bonus[leaves] = _combined(np.zeros(len(leaves)), null, rule, _of(prior, leaves))
-        found = BestFirst(self.context, self.scorer.rows, opcodes, subset, bonus).run(list(prompt))
+        found = BestFirst(self.context, self.scorer.rows, opcodes, subset, bonus, watch).run(list(prompt))
         raw = np.full(len(leaves), np.nan)
         for leaf, value in found.known.items():
             raw[column[leaf]] = value
@@ -169,9 +174,11 @@ class Chooser:
 
     # -- the baseline --------------------------------------------------------------------------------------------
 
-    def _greedy(self, opcodes: OpcodeSet, subset: Subset, prompt: Sequence[int], rule: Rule) -> Decision:
+    def _greedy(
+        self, opcodes: OpcodeSet, subset: Subset, prompt: Sequence[int], rule: Rule, watch: Watch | None
+    ) -> Decision:
         before = self.context.cost
-        walked = walk(self.context, self.scorer.rows, opcodes.trie, subset, list(prompt))
+        walked = walk(self.context, self.scorer.rows, opcodes.trie, subset, list(prompt), watch)
         leaves = subset.leaves()
         position = int(np.flatnonzero(leaves == walked.leaf)[0])
         raw = np.full(len(leaves), np.nan)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kernel.context import MAIN, Context, Growth
 from kernel.errors import LogitsError
-from kernel.rows import RowReader
+from kernel.rows import RowReader, Watch
 from kernel.subset import Subset
 from kernel.trie import Trie
 
@@ -36,7 +36,9 @@ class Walk:
     mass: float
 
 
-def walk(context: Context, rows: RowReader, trie: Trie, subset: Subset, prompt: list[int]) -> Walk:
+def walk(
+    context: Context, rows: RowReader, trie: Trie, subset: Subset, prompt: list[int], watch: Watch | None = None
+) -> Walk:
     """Choose greedily behind a prompt; ties go to the lowest id. One pass a branch, forced runs go in with the next.
 
     Raises:
@@ -55,8 +57,12 @@ def walk(context: Context, rows: RowReader, trie: Trie, subset: Subset, prompt: 
         if len(edges) > 1:
             ids = trie.edge_ids[edges]
 
-            def read(_: int, __: int, row: NDArray[np.float32], ids: NDArray[np.int32] = ids) -> None:
-                values.append(rows.log_probabilities(row, ids))
+            at = tuple(path)
+
+            def read(
+                _: int, __: int, row: NDArray[np.float32], ids: NDArray[np.int32] = ids, at: tuple[int, ...] = at
+            ) -> None:
+                values.append(rows.log_probabilities(row, ids, at, watch))
 
             if done < 0:
                 context.open([*prompt, *path], read)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,10 @@ from numpy.typing import NDArray
 from kernel.errors import LogitsError
 
 Row = NDArray[np.float32]
+
+Watch = Callable[[tuple[int, ...], NDArray[np.int32], Row, float], None]
+"""(ids of the opcode before this step, legal ids of the step, row, its normaliser): called for each row behind the
+session's prompt in which something is chosen. The row is overwritten by the next pass: copy what is to stay."""
 
 
 class RowReader:
@@ -39,7 +44,9 @@ class RowReader:
             )
         return top + math.log(total)
 
-    def log_probabilities(self, row: Row, ids: NDArray[np.int32]) -> NDArray[np.float64]:
+    def log_probabilities(
+        self, row: Row, ids: NDArray[np.int32], path: tuple[int, ...] = (), watch: Watch | None = None
+    ) -> NDArray[np.float64]:
         """Return the log-probabilities of `ids` under the whole vocabulary: float64, the shape of `ids`.
 
         A NaN or +inf logit of a legal id counts as impossible (-inf); ties stay ties.
@@ -49,5 +56,8 @@ class RowReader:
         """
         values = row[ids].astype(np.float64)
         values[~np.isfinite(values)] = -np.inf
-        out: NDArray[np.float64] = values - self.normaliser(row)
+        normaliser = self.normaliser(row)
+        if watch is not None and len(ids) > 1:
+            watch(path, ids, row, normaliser)
+        out: NDArray[np.float64] = values - normaliser
         return out

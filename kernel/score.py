@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernel.compile import OpcodeSet
 from kernel.context import Context, Cost
-from kernel.rows import RowReader
+from kernel.rows import RowReader, Watch
 from kernel.subset import Subset
 from kernel.tree import ScoreTree, grow
 
@@ -60,14 +60,18 @@ class Scorer:
             self._trees.move_to_end(key)
         return known[1]
 
-    def score(self, stems: Sequence[Sequence[int]], tree: ScoreTree) -> Scores:
-        """Score every leaf of the tree behind each stem."""
+    def score(self, stems: Sequence[Sequence[int]], tree: ScoreTree, watch: Watch | None = None) -> Scores:
+        """Score every leaf of the tree behind each stem; `watch` sees the rows of the first."""
         before = self.context.cost
         values: list[dict[int, NDArray[np.float64]]] = [{} for _ in stems]
         ids = {read.point: read.ids for read in tree.reads}
 
         def read(stem: int, point: int, row: NDArray[np.float32]) -> None:
-            values[stem][point] = self.rows.log_probabilities(row, ids[point])
+            if watch is None or stem:
+                values[stem][point] = self.rows.log_probabilities(row, ids[point])
+            else:
+                path = (*tree.prefix, *(tree.tokens[p] for p in tree.path(point)))
+                values[stem][point] = self.rows.log_probabilities(row, ids[point], path, watch)
 
         leaves = np.asarray(tree.leaves, np.int32)
         if not tree.reads:

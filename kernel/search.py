@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kernel.compile import OpcodeSet
 from kernel.context import MAIN, Context, Growth
 from kernel.errors import ContextError
-from kernel.rows import RowReader
+from kernel.rows import RowReader, Watch
 from kernel.subset import Subset
 
 WIDTH = 16
@@ -67,6 +67,7 @@ class BestFirst:
 
     Args:
         bonus: float64, shape (n_leaves,), or None: added to an opcode's log-probability (minus the null's, say).
+        watch: sees the rows at which paths part.
     """
 
     def __init__(
@@ -76,12 +77,14 @@ class BestFirst:
         opcodes: OpcodeSet,
         subset: Subset,
         bonus: NDArray[np.float64] | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self.context = context
         self.rows = rows
         self.opcodes = opcodes
         self.trie = opcodes.trie
         self.subset = subset
+        self.watch = watch
         self._ranked = None if bonus is None else bonus[self.trie.order]
         self._heap: list[_Open] = []
         self._places: dict[int, _Place] = {}
@@ -99,7 +102,7 @@ class BestFirst:
 
         def first(_: int, __: int, row: NDArray[np.float32]) -> None:
             edges = self.subset.legal_edges(root)
-            values = self.rows.log_probabilities(row, self.trie.edge_ids[edges])
+            values = self.rows.log_probabilities(row, self.trie.edge_ids[edges], tuple(prefix), self.watch)
             self.mass = float(np.exp(values).sum())
             self._push(root, edges, values)
 
@@ -198,15 +201,18 @@ class BestFirst:
     ) -> None:
         sums = [item.value for item, *_ in batch]
         branches: list[tuple[NDArray[np.intp], NDArray[np.float64]] | None] = [None] * len(batch)
+        prefix = self._base[-self._depth :] if self._depth else []
 
         def read(number: int, offset: int, row: NDArray[np.float32]) -> None:
-            _, tail, _, child = batch[number]
+            item, tail, _, child = batch[number]
             position = offset - growths[number].first + 1
             if position < len(tail):
                 sums[number] += float(self.rows.log_probabilities(row, np.asarray(tail[position : position + 1]))[0])
             else:
                 edges = self.subset.legal_edges(child)
-                branches[number] = (edges, self.rows.log_probabilities(row, self.trie.edge_ids[edges]))
+                path = (*prefix, *self._places[item.node].path, *tail)
+                values = self.rows.log_probabilities(row, self.trie.edge_ids[edges], path, self.watch)
+                branches[number] = (edges, values)
 
         self.context.expand(growths, read)
         for number, (item, tail, depth, child) in enumerate(batch):

@@ -23,7 +23,8 @@ from cartridges.registry import load
 from dispatch.log import LogWriter
 from dispatch.players import ModelPlayer, PlannerPlayer, Player, RandomPlayer
 from dispatch.records import Ending, Header, ModelRecord, RuleRecord
-from dispatch.session import Session, Turn, record
+from dispatch.session import Session
+from dispatch.turn import Turn, record
 from dispatch.wire import Wire, form
 from kernel.api import Kernel
 from kernel.cli.common import (

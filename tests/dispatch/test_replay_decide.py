@@ -155,7 +155,7 @@ def test_another_model_is_compared_and_never_a_failure(tmp_path: Path, counter: 
     session = Session([counter.cartridge], other, seed=7)
     expected = []
     for by in choices(path):
-        situation, _ = session._situation(1, "")
+        situation, _ = session.situation(1, "")
         expected.append(other.choose(situation).instruction.args["by"])
         session.engines["counter"].apply(counter.add(by))
     pairs = list(zip(choices(path), expected, strict=True))
