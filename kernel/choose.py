@@ -151,6 +151,8 @@ class Chooser:
         position = column[found.best]
         # Shares are lower bounds: all that is still open could at most have this much.
         top = float(scores[position])
+        if not np.isfinite(top):
+            raise LogitsError(f"none of {len(scores)} legal opcodes has a finite log-probability")
         weights = np.exp(scores - top)
         total = float(np.nansum(weights)) + (found.open_mass * float(np.exp(-top)) if bonus is None else 0.0)
         decision = self._decision(

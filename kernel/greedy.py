@@ -45,7 +45,22 @@ def walk(
         ContextError: before anything is evaluated, when the longest opcode would not fit.
         LogitsError: no legal id of a branch has a finite logit.
     """
-    context.check([prompt], trie.longest)
+    context.check([prompt], longest_legal(subset))
+    try:
+        return _walk(context, rows, trie, subset, prompt)
+    finally:
+        context.drop(BRANCH)
+
+
+def longest_legal(subset: Subset) -> int:
+    """Return how many ids the longest legal opcode has."""
+    trie = subset.trie
+    if len(subset) == trie.n_leaves:
+        return trie.longest
+    return int((trie.starts[1:] - trie.starts[:-1])[subset.leaves()].max())
+
+
+def _walk(context: Context, rows: RowReader, trie: Trie, subset: Subset, prompt: list[int]) -> Walk:
     path: list[int] = []
     node, done, source = 0, -1, MAIN
     total = share = 0.0
@@ -83,6 +98,4 @@ def walk(
             margin = min(margin, float(row[best] - np.delete(row, best).max()))
         path += trie.tail(edge).tolist()
         node, leaf_edge = int(trie.edge_child[edge]), edge
-    if source == BRANCH:
-        context.drop(BRANCH)
     return Walk(trie.leaf(leaf_edge), total, share, margin, mass)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from kernel.compile import OpcodeSet
 from kernel.context import MAIN, Context, Growth
 from kernel.errors import ContextError
+from kernel.greedy import longest_legal
 from kernel.rows import RowReader, Watch
 from kernel.subset import Subset
 
@@ -44,11 +45,16 @@ class Found:
 
 @dataclass(order=True)
 class _Open:
-    """An edge whose first id has been scored; `value` is the sum so far, `bound` what is at most below."""
+    """An edge whose first id has been scored; `value` is the sum so far.
+
+    `key` sorts by what is at most below, then in the order of ids. `leaf` is the one legal opcode below, or -1 for
+    several: where illegal ones part from it is nothing to choose, and nothing to score behind its body.
+    """
 
     key: tuple[float, int]
     node: int = field(compare=False)
     edge: int = field(compare=False)
+    leaf: int = field(compare=False)
     value: float = field(compare=False)
     done: bool = field(compare=False, default=False)
 
@@ -95,7 +101,7 @@ class BestFirst:
         prefix, root, depth = self._forced()
         self._depth = depth
         self._base = [*stem, *prefix]
-        self.context.check([self._base], self.trie.longest - depth)
+        self.context.check([self._base], longest_legal(self.subset) - depth)
         self._places[root] = _Place((), MAIN, 0)
         self._depths = {root: depth}
         self.mass = 0.0
@@ -118,7 +124,7 @@ class BestFirst:
         winner = heapq.heappop(self._heap)
         rest = [item for item in self._heap if not item.done]
         return Found(
-            self.trie.leaf(winner.edge),
+            winner.leaf,
             known,
             float(np.exp([item.value for item in rest]).sum()) if rest else 0.0,
             -self._heap[0].key[0] if self._heap else float("-inf"),
@@ -136,15 +142,25 @@ class BestFirst:
             edges = self.subset.legal_edges(node)
         return prefix, node, len(prefix)
 
-    def _bonus(self, edge: int) -> float:
-        if self._ranked is None:
-            return 0.0
+    def _key(self, edge: int, leaf: int, value: float) -> tuple[float, int]:
         low, high = self.trie.bounds(edge)
-        return float(self._ranked[low:high].max())
+        if leaf >= 0:
+            low = int(self.trie.rank_of[leaf])
+            high = low + 1
+        return -(value + (0.0 if self._ranked is None else float(self._ranked[low:high].max()))), low
+
+    def _only_leaf(self, edge: int) -> int:
+        """Return the one legal opcode below an edge, or -1 when there are several."""
+        if self.trie.child(edge) >= 0 and self.subset.count(edge) > 1:
+            return -1
+        while (child := self.trie.child(edge)) >= 0:
+            edge = int(self.subset.legal_edges(child)[0])
+        return self.trie.leaf(edge)
 
     def _push(self, node: int, edges: NDArray[np.intp], values: NDArray[np.float64]) -> None:
         for edge, value in zip(edges.tolist(), values.tolist(), strict=True):
-            heapq.heappush(self._heap, _Open((-(value + self._bonus(edge)), edge), node, edge, value))
+            leaf = self._only_leaf(edge)
+            heapq.heappush(self._heap, _Open(self._key(edge, leaf, value), node, edge, leaf, value))
         self._places[node].children += len(edges)
 
     def _pass(self, known: dict[int, float]) -> None:
@@ -159,21 +175,29 @@ class BestFirst:
                 finished.append(heapq.heappop(self._heap))
                 continue
             item = self._heap[0]
-            child = int(self.trie.edge_child[item.edge])
-            tail = self.trie.tail(item.edge).tolist()
             depth = self._depths[item.node]
-            if child < 0:
-                leaf = self.trie.leaf(item.edge)
-                tail = tail[: max(1, int(self.opcodes.scored[leaf]) - depth)]
-            evaluate = tail if child >= 0 else tail[:-1]
+            if item.leaf < 0:
+                child = int(self.trie.edge_child[item.edge])
+                evaluate = tail = self.trie.tail(item.edge).tolist()
+            else:
+                child = -1
+                counted = max(1, int(self.opcodes.scored[item.leaf]) - depth)
+                tail = self.trie.sequence(item.leaf)[depth : depth + counted].tolist()
+                evaluate = tail[:-1]
             if not evaluate:  # its only scored id is known: it is finished as it stands
                 heapq.heappop(self._heap)
                 self._finish(item, item.value, known, finished)
                 continue
             place = self._places[item.node]
-            target = self._take({open_.node for open_, *_ in batch} | {item.node})
-            if target is None:
+            needed = {open_.node for open_, *_ in batch} | {item.node}
+            if not self._free and not self._make_room(needed) and not batch:
+                self._give_back(place)  # the only one there is: what it holds is evaluated again
+            if not self._free:
                 break
+            target = self._free.pop()
+            while not batch and self._held() + len(place.path) + len(evaluate) > backend.n_ctx:
+                if not self._make_room(needed):
+                    break
             if place.sequence is not None:
                 source, length, ids = place.sequence, len(self._base) + len(place.path), evaluate
             else:
@@ -229,8 +253,9 @@ class BestFirst:
                 self._leave(item.node)
 
     def _finish(self, item: _Open, value: float, known: dict[int, float], finished: list[_Open]) -> None:
-        known[self.trie.leaf(item.edge)] = value
-        finished.append(_Open((-(value + self._bonus(item.edge)), item.edge), item.node, item.edge, value, True))
+        known[item.leaf] = value
+        key = self._key(item.edge, item.leaf, value)
+        finished.append(_Open(key, item.node, item.edge, item.leaf, value, True))
         self._leave(item.node)
 
     def _leave(self, node: int) -> None:
@@ -246,14 +271,13 @@ class BestFirst:
             self._free.append(place.sequence)
             place.sequence = None
 
-    def _take(self, needed: set[int]) -> int | None:
-        """Return a free sequence; when there is none, take that of the place longest in memory and not needed."""
-        if not self._free:
-            for node, place in self._places.items():
-                if place.sequence not in (None, MAIN) and node not in needed:
-                    self._give_back(place)
-                    break
-        return self._free.pop() if self._free else None
+    def _make_room(self, needed: set[int]) -> bool:
+        """Give back the sequence of the place longest in memory and not needed; False when there is none."""
+        for node, place in self._places.items():
+            if place.sequence not in (None, MAIN) and node not in needed:
+                self._give_back(place)
+                return True
+        return False
 
     def _held(self) -> int:
         """Return an upper bound of the cells in use."""
