@@ -47,7 +47,7 @@ def walk(
     """
     context.check([prompt], longest_legal(subset))
     try:
-        return _walk(context, rows, trie, subset, prompt)
+        return _walk(context, rows, trie, subset, prompt, watch)
     finally:
         context.drop(BRANCH)
 
@@ -60,7 +60,9 @@ def longest_legal(subset: Subset) -> int:
     return int((trie.starts[1:] - trie.starts[:-1])[subset.leaves()].max())
 
 
-def _walk(context: Context, rows: RowReader, trie: Trie, subset: Subset, prompt: list[int]) -> Walk:
+def _walk(
+    context: Context, rows: RowReader, trie: Trie, subset: Subset, prompt: list[int], watch: Watch | None
+) -> Walk:
     path: list[int] = []
     node, done, source = 0, -1, MAIN
     total = share = 0.0
