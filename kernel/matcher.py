@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kernel.closing import Closing, Reading
 from kernel.errors import ContextError, NoLegalOpcodeError
 from kernel.slots import Mask
-from kernel.stages import Place, Stages
+from kernel.stages import FINISHED, Place, Stages
 
 _closings: weakref.WeakKeyDictionary[Stages, Closing] = weakref.WeakKeyDictionary()
 
@@ -70,15 +70,42 @@ class Matcher:
 
     def consume(self, token: int) -> None:
         """Take one id; raises NoLegalOpcodeError, and moves nothing, when it is not legal here."""
-        try:
-            place = self.stages.advance(self._places[-1], token)
-        except KeyError:
-            raise NoLegalOpcodeError(
-                f"id {token} ({self.stages.vocabulary.pieces[token]!r}) is not legal after {self.text!r}"
-            ) from None
+        place = self._places[-1]
+        slot = place.slot
+        if slot is not None:  # one slot object moves along, what a copy would cost is as much as the move itself
+            if not slot.take(token):
+                self._places[-1] = self._again(place)
+                raise self._illegal(token)
+            if slot.ended:
+                place = FINISHED
+        else:
+            try:
+                place = self.stages.advance(place, token)
+            except KeyError:
+                raise self._illegal(token) from None
         self._places.append(place)
         self._readings.append(None)
         self.ids.append(token)
+
+    def _illegal(self, token: int) -> NoLegalOpcodeError:
+        piece = self.stages.vocabulary.pieces[token]
+        return NoLegalOpcodeError(f"id {token} ({piece!r}) is not legal after {self.text!r}")
+
+    def _again(self, place: Place) -> Place:
+        """Return a place in a slot anew; one that met an illegal id is of no more use to its engine."""
+        first = self._slot_begin(len(self.ids))
+        slot = self.stages.grammars[-2 - place.stage].start()
+        for token in self.ids[first:]:
+            slot.take(token)
+        for at in range(first, len(self._places)):
+            self._places[at] = Place(place.stage, slot=slot)
+        return self._places[-1]
+
+    def _slot_begin(self, position: int) -> int:
+        """Return after how many ids the slot at a position was entered."""
+        while position > 0 and self._places[position - 1].slot is not None:
+            position -= 1
+        return position
 
     def forced(self) -> list[int]:
         """Return the ids that follow without a choice, up to the next choice or the end; moves nothing.
@@ -102,6 +129,10 @@ class Matcher:
         if not 0 <= count <= len(self.ids):
             raise ValueError(f"cannot take back {count} of {len(self.ids)} ids")
         if count:
+            left = len(self.ids) - count
+            slot = self._places[left].slot
+            if slot is not None:  # what was taken since is taken back; the end is a step of the same slot
+                slot.back(count)
             del self._places[-count:], self._readings[-count:], self.ids[-count:]
 
     def copy(self) -> Self:
@@ -109,6 +140,10 @@ class Matcher:
         other = type(self).__new__(type(self))
         other.stages, other.budget, other._closing = self.stages, self.budget, self._closing
         other.ids, other._places, other._readings = self.ids.copy(), self._places.copy(), self._readings.copy()
+        if self.place.slot is not None:
+            place = Place(self.place.stage, slot=self.place.slot.copy())
+            for at in range(self._slot_begin(len(self.ids)), len(self._places)):
+                other._places[at] = place
         return other
 
     # -- the budget ----------------------------------------------------------------------------------------------
@@ -138,8 +173,8 @@ class Matcher:
 
     def _reading(self, position: int) -> Reading | None:
         """Return how the text of the slot has been read after so many ids; read on from where it was last."""
-        start = position
-        while self._readings[start] is None and start > 0 and self._places[start - 1].slot is not None:
+        start, first = position, self._slot_begin(position)
+        while self._readings[start] is None and start > first:
             start -= 1
         reading = self._readings[start]
         if reading is None:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from llguidance import LLMatcher, LLTokenizer
-from llguidance.numpy import fill_next_token_bitmask
 from numpy.typing import NDArray
 
 from kernel.errors import BuildError
@@ -65,6 +64,8 @@ class Grammar:
         self._matcher = LLMatcher(tokenizer(vocabulary), LLMatcher.grammar_from_lark(self.source), log_level=0)
         if self._matcher.is_error():
             raise BuildError(f"the grammar engine cannot hold this: {self._matcher.get_error().splitlines()[0]}")
+        self.buffer = np.empty(len(vocabulary) // 32 + 1, np.int32)
+        self.address = self.buffer.ctypes.data
 
     def start(self) -> Slot:
         """Return a slot at the beginning of the text."""
@@ -72,7 +73,7 @@ class Grammar:
 
 
 class Slot:
-    """How far a text has come; never changes, `after` returns a new one."""
+    """How far a text has come. `after` leaves it as it is and returns another one; `take` and `back` move it."""
 
     __slots__ = ("_matcher", "grammar")
 
@@ -81,10 +82,13 @@ class Slot:
         self._matcher = matcher
 
     def mask(self) -> Mask:
-        """Return the legal ids as bits, int32, shape (1, n_vocab // 32 + 1); bits from n_vocab on mean nothing."""
-        mask = np.empty((1, len(self.grammar.vocabulary) // 32 + 1), np.int32)
-        fill_next_token_bitmask(self._matcher, mask)
-        return mask
+        """Return the legal ids as bits, int32, shape (n_vocab // 32 + 1,), until the next call for this grammar.
+
+        Bits from n_vocab on mean nothing.
+        """
+        grammar = self.grammar
+        self._matcher.unsafe_compute_mask_ptr(grammar.address, grammar.buffer.nbytes)
+        return grammar.buffer
 
     def legal(self) -> NDArray[np.int32]:
         """Return the legal next ids, int32, ascending."""
@@ -94,10 +98,20 @@ class Slot:
     def after(self, token: int) -> Slot | None:
         """Return the slot after one more id, or None when the id is not legal."""
         matcher = self._matcher.deep_copy()
-        # the engine remembers an illegal id as an error for ever; asking first costs less than an error
-        if matcher.validate_tokens([token]) != 1 or not matcher.consume_token(token):
-            return None
-        return Slot(self.grammar, matcher)
+        return Slot(self.grammar, matcher) if matcher.consume_token(token) else None
+
+    def copy(self) -> Slot:
+        """Return an independent slot at the same place."""
+        return Slot(self.grammar, self._matcher.deep_copy())
+
+    def take(self, token: int) -> bool:
+        """Move on by one id; False when it is not legal, and then the slot is of no more use."""
+        return self._matcher.consume_token(token)
+
+    def back(self, count: int) -> None:
+        """Take back the last ids."""
+        if not self._matcher.rollback(count):
+            raise ValueError(f"the grammar engine cannot take back {count} ids: {self._matcher.get_error()}")
 
     def accepts(self, tokens: Sequence[int]) -> bool:
         """Whether these ids end the text."""

@@ -15,7 +15,7 @@ from kernel.backends.llama_cpp import read_vocabulary
 from kernel.backends.scripted import ScriptedBackend
 from kernel.canon import canonical
 from kernel.context import Context
-from kernel.errors import ContextError
+from kernel.errors import ContextError, NoLegalOpcodeError
 from kernel.generate import write
 from kernel.matcher import Matcher
 from kernel.recogniser import Recogniser
@@ -304,6 +304,35 @@ def test_a_half_written_character_is_completed_when_the_budget_ends(vocab_ggufs:
         for token in matcher.closing():
             matcher.consume(token)
         json.loads(arguments(matcher.text.decode()))
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_a_matcher_goes_back_and_copies_inside_a_slot(kind: str, vocabulary: Vocabulary) -> None:
+    """Steps back, copies and illegal ids at random: the legal ids are those of a matcher that went straight here."""
+    stages = compiled(SCHEMAS[kind], vocabulary)
+    rng = random.Random(kind)
+    matcher = Matcher(stages)
+    banned = int(np.flatnonzero(~vocabulary.is_text)[0])
+    for _ in range(120):
+        what = rng.random()
+        if matcher.ended or what < 0.25:
+            matcher.rollback(rng.randint(0, min(5, len(matcher.ids))))
+        elif what < 0.35:
+            other = matcher.copy()
+            other.consume(int(rng.choice(other.legal())))
+            matcher, other = (other, matcher) if rng.random() < 0.5 else (matcher, other)
+        elif what < 0.45:
+            with pytest.raises(NoLegalOpcodeError):
+                matcher.consume(banned)
+        else:
+            matcher.consume(matcher.closing()[0] if what > 0.7 else int(rng.choice(matcher.legal())))
+        straight = Matcher(stages)
+        for token in matcher.ids:
+            straight.consume(token)
+        assert matcher.legal().tolist() == straight.legal().tolist()
+        assert matcher.ended == straight.ended
+        if not matcher.ended:
+            assert matcher.closing() == straight.closing()
 
 
 # -- with a scripted model -----------------------------------------------------------------------------------------
