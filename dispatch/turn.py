@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from dispatch.entry import chosen_fields
@@ -57,10 +57,13 @@ class Tally:
     refused_removals: int = 0
     model_ms: float = 0.0
     planner_ms: float = 0.0
+    by_cartridge: dict[str, int] = field(default_factory=dict)
+    """Decisions of each cartridge."""
 
     def add(self, turn: Turn) -> None:
         """Count one decision."""
-        self._count(turn.refused, turn.instruction, [option.instruction for option in turn.offered])
+        offered = [option.instruction for option in turn.offered]
+        self._count(turn.cartridge, turn.refused, turn.instruction, offered)
         self.planner_ms += turn.planner_ms
         self.model_ms += turn.choice.model_ms
         if (decision := turn.decision) is not None:
@@ -70,7 +73,7 @@ class Tally:
     def recall(self, record: DecisionRecord) -> None:
         """Count one decision that stands in a log, as it was counted when it was made."""
         offered = [offer.instruction.instruction() for offer in record.offered or ()]
-        self._count(record.refused, record.instruction.instruction(), offered)
+        self._count(record.cartridge, record.refused, record.instruction.instruction(), offered)
         self.planner_ms += record.planner_ms or 0.0
         self.model_ms += record.model_ms or 0.0
         if record.passes is not None:
@@ -82,10 +85,11 @@ class Tally:
     def totals(self) -> dict[str, int | float]:
         """What the last line of a log tells."""
         told = ("passes", "tokens_evaluated", "agreed", "agreed_first", "with_offer")
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name in told}
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name in told}
 
-    def _count(self, refused: bool, instruction: Instruction, offered: list[Instruction]) -> None:
+    def _count(self, cartridge: str, refused: bool, instruction: Instruction, offered: list[Instruction]) -> None:
         self.decisions += 1
+        self.by_cartridge[cartridge] = self.by_cartridge.get(cartridge, 0) + 1
         self.refused += refused
         if offered:
             self.with_offer += 1

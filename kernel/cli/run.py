@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-import platform
-import signal
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from importlib.metadata import version
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.table import Table
-from rich.text import Text
 
-from cartridges.registry import load
-from dispatch.log import LogWriter
-from dispatch.players import ModelPlayer, PlannerPlayer, Player, RandomPlayer
-from dispatch.records import Ending, Header, ModelRecord, RuleRecord
+from cartridges import registry
+from dispatch.records import Ending
+from dispatch.redact import Redactor
 from dispatch.session import Session
-from dispatch.turn import Turn, record
-from dispatch.wire import Wire, form
-from kernel.api import Kernel
+from kernel.cli.asking import requests, takes_requests, typed
 from kernel.cli.common import (
     AsJson,
     Calibration,
@@ -36,30 +28,61 @@ from kernel.cli.common import (
     Temperature,
     Threads,
     failing,
-    load_kernel,
     make_rule,
 )
-from kernel.cli.frame import BESIDE, decision, shown
-from kernel.contract import Cartridge
-from kernel.errors import KernelError, LogError, UsageError, did_you_mean
-from kernel.rule import Rule
+from kernel.cli.interrupts import Interrupts
+from kernel.cli.opening import PLAYERS, Opened, Wanted, begin, go_on
+from kernel.cli.stage import Stage
+from kernel.cli.summary import summary, tell
+from kernel.errors import ContextError, KernelError, LogError, UsageError, did_you_mean
 
-PLAYERS = ("model", "planner", "random")
+GOAL_STEPS = 50
+"""A goal is given up after so many decisions, unless told otherwise."""
+ERRORS = ("stop", "continue")
 
-Names = Annotated[list[str], typer.Argument(help="Cartridges, see `list`.", metavar="CARTRIDGE...")]
+Names = Annotated[list[str] | None, typer.Argument(help="Cartridges, see `list`.", metavar="CARTRIDGE...")]
 Seed = Annotated[int, typer.Option(help="Everything random follows from it.")]
 Pieces = Annotated[int | None, typer.Option(help="Stop after so many pieces (tetris).", min=1, show_default="no limit")]
 Decisions = Annotated[int | None, typer.Option(help="Stop after so many decisions.", min=1, show_default="no limit")]
 Who = Annotated[str, typer.Option("--player", help="model, planner or random.")]
 Log = Annotated[Path | None, typer.Option(help="Write a session log to this new file.", show_default="no log")]
+OnError = Annotated[str, typer.Option("--on-log-error", help="stop, or continue without a log.")]
+Ledger = Annotated[bool, typer.Option(help="Log the strongest tokens of every choosing step.")]
+Redact = Annotated[bool, typer.Option("--redact", help="Log salted hashes in place of prompts and requests.")]
+Salt = Annotated[str, typer.Option(help="Of --redact, 16 bytes or more in hexadecimal.", show_default="a new one")]
+Resume = Annotated[
+    Path | None,
+    typer.Option("--resume", help="Go on with the session of this log; cartridges that are not installed are named.",
+                 show_default=False),
+]  # fmt: skip
+Requests = Annotated[
+    Path | None, typer.Option("--requests", help="Read requests from this file, one a line; - is stdin.",
+                              show_default=False),
+]  # fmt: skip
+Goal = Annotated[str | None, typer.Option(help="Pursue it unattended, as the request of every decision.",
+                                          show_default=False)]  # fmt: skip
 Headless = Annotated[bool, typer.Option("--headless", help="Show no board, only the summary.")]
-Opcodes = Annotated[str | None, typer.Option(help="Opcode set, where a cartridge has several (tetris: place, moves).")]
+Opcodes = Annotated[
+    str | None,
+    typer.Option(help="Opcode set, where a cartridge has several (tetris: place, moves).", show_default=False),
+]
+Strategy = Annotated[str | None, typer.Option(help="Strategy of the cartridge, by its id.", show_default=False)]
+Option = Annotated[
+    list[str] | None, typer.Option("--option", help="Option of a cartridge, name=value.", show_default=False)
+]
 WireForm = Annotated[str, typer.Option("--wire", help="Wire form: compact or tagged.")]
 Weight = Annotated[float, typer.Option(help="How much the planner's own score counts; 0 lets the model decide.")]
 
+LOGGED = (
+    "seed", "player", "rule", "calibration", "temperature", "planner_weight", "opcodes", "strategy", "option", "wire",
+    "log", "redact",
+)  # fmt: skip
+"""Parameters that stand in a log, so that --resume takes none of them."""
+
 
 def run_command(
-    names: Names,
+    context: typer.Context,
+    names: Names = None,
     model: Model = "smollm2",
     seed: Seed = 0,
     pieces: Pieces = None,
@@ -70,8 +93,17 @@ def run_command(
     temperature: Temperature = 1.0,
     planner_weight: Weight = 0.0,
     opcodes: Opcodes = None,
+    strategy: Strategy = None,
+    option: Option = None,
+    requests_from: Requests = None,
+    goal: Goal = None,
     wire: WireForm = "compact",
     log: Log = None,
+    on_log_error: OnError = "stop",
+    ledger: Ledger = True,
+    redact: Redact = False,
+    salt: Salt = "",
+    resume: Resume = None,
     headless: Headless = False,
     as_json: AsJson = False,
     n_ctx: ContextSize = 2048,
@@ -79,202 +111,129 @@ def run_command(
 ) -> None:
     """Play until the game ends, a limit is reached or Ctrl-C.
 
+    Several cartridges, or one without a planner that asks, take requests: from the terminal, a pipe or --requests. A
+    line "/join NAME" or "/leave NAME" lets a cartridge in or out. Ctrl-C ends after the decision that is being made, a
+    second one at once; log and summary are written, and the exit code is 130 (of a kill 143). Misuse exits with 2,
+    failure with 1.
+
     Example: run tetris --pieces 20 --seed 7 --log game.jsonl
     """
-    with failing(), ExitStack() as stack:
-        if player not in PLAYERS:
-            raise UsageError(f"no player {player!r}{did_you_mean(player, PLAYERS)}")
-        options = {} if opcodes is None else {"opcodes": opcodes}
-        cartridges = [load(name, **options) for name in names]
-        chosen = make_rule(
-            rule, calibration=calibration, temperature=temperature, seed=seed, planner_weight=planner_weight
-        )
-        spelled = Wire(cartridges, form(wire))
+    with failing(), Interrupts() as interrupts, ExitStack() as stack:
+        if goal is not None and (requests_from is not None or not goal.strip()):
+            raise UsageError("run: --goal is one request, not blank, in place of --requests")
+        for value, known in ((player, PLAYERS), (on_log_error, ERRORS)):
+            if value not in known:
+                raise UsageError(f"run: there is no {value!r}{did_you_mean(value, known)}")
+        if log is None and resume is None and (redact or salt):
+            raise UsageError("run: --redact and --salt need --log")
+        if goal is not None and decisions is None:
+            decisions = GOAL_STEPS
         limits = {name: most for name, most in (("pieces", pieces), ("decisions", decisions)) if most is not None}
-        kernel = stack.enter_context(load_kernel(model, n_ctx=n_ctx, threads=threads)) if player == "model" else None
-        who: Player
-        if kernel is not None:
-            who = ModelPlayer(kernel, spelled, cartridges, chosen)
-        else:
-            who = PlannerPlayer() if player == "planner" else RandomPlayer(seed)
-        session = Session(cartridges, who, seed=seed, limits=limits)
-        if log is not None:
-            header = _header(session, model, kernel, chosen, wire)
-            session.write_to(stack.enter_context(LogWriter(log, header)))
-        with _interrupts():
-            _play(session, cartridges, quiet=headless or as_json)
-        summary = _summary(session, model, player, chosen, wire)
-        if log is not None:
-            session.end_log()
+        wanted = Wanted(
+            names=tuple(names or ()),
+            options={
+                name: value for name, value in (("opcodes", opcodes), ("strategy", strategy)) if value is not None
+            },
+            more_options=tuple(option or ()),
+            model=model,
+            model_given=_given(context, "model"),
+            seed=seed,
+            player=player,
+            rule=make_rule(
+                rule, calibration=calibration, temperature=temperature, seed=seed, planner_weight=planner_weight
+            ),
+            wire=wire,
+            limits=limits,
+            log=log,
+            on_error="stop" if on_log_error == "stop" else "continue",
+            ledger=ledger,
+            redactor=Redactor(salt) if redact or salt else None,
+            n_ctx=n_ctx,
+            threads=threads,
+        )
+        try:
+            if resume is None:
+                opened = begin(wanted, stack)
+            elif logged := [name for name in LOGGED if _given(context, name)]:
+                raise UsageError(f"run: --{logged[0].replace('_', '-')} stands in the log, so --resume takes none")
+            else:
+                opened = go_on(resume, wanted, stack)
+        except KeyboardInterrupt:
+            raise typer.Exit(interrupts.exit_code) from None
+        session = opened.session
+        interrupts.stop(session)
+        asked = requests_from is not None or (
+            goal is None and session.player.name == "model" and takes_requests(session)
+        )
+        source: Iterator[str] | None = None
+        if goal is not None:
+            source = itertools.repeat(goal)
+        elif asked:
+            source = requests(requests_from, interrupts, partial(_carry_out, session))
+        stage = Stage(session, quiet=headless or as_json, asked=asked)
+        forgiving = asked and typed(requests_from)
+        _play(session, stage, source, unattended=goal is not None, forgiving=forgiving)
+        told = summary(session, model=opened.model, rule=opened.rule, wire=opened.wire)
+        session.end_log()
         if as_json:
-            print(json.dumps(summary, ensure_ascii=False))
+            print(json.dumps(told, ensure_ascii=False))
         else:
-            _tell(summary, log)
+            stage.end()
+            tell(told)
+        _tell_log(opened, wanted, new_salt=not salt)
+        if session.ending is Ending.INTERRUPTED and interrupts.number is not None:
+            raise typer.Exit(interrupts.exit_code)
 
 
-def _play(session: Session, cartridges: list[Cartridge], *, quiet: bool) -> None:
-    """Run the loop; whatever breaks into it becomes the session's ending."""
-    console = Console()
-    screen = _Screen(session, cartridges)
+def _given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _play(session: Session, stage: Stage, source: Iterator[str] | None, *, unattended: bool, forgiving: bool) -> None:
+    """Run the loop; whatever breaks into it becomes the session's ending.
+
+    A request that does not fit into the context is told to a person who typed it (forgiving) and ends other sessions.
+    """
     try:
-        if quiet:
-            with Console(stderr=True).status("") as status:
-                for turn in session.turns():
-                    status.update(f"decision {turn.number}")
-        elif console.is_terminal:
-            with Live(console=console, auto_refresh=False) as live:
-                live.update(screen.picture(console), refresh=True)
-                for turn in session.turns():
-                    screen.show(turn)
-                    live.update(screen.picture(console), refresh=True)
-        else:
-            for turn in session.turns():
-                print(_line(turn), flush=True)
-            console.print(screen.board())
+        while True:
+            try:
+                stage.show(session.turns(source, unattended=unattended))
+                return
+            except ContextError as error:
+                if not forgiving:
+                    raise
+                print(f"error: {error}", file=sys.stderr)
     except KeyboardInterrupt:
         session.close(Ending.INTERRUPTED, "stopped by a person")
+    except BrokenPipeError:
+        session.close(Ending.INTERRUPTED, "nobody reads the output any more")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KernelError as error:
         session.close(Ending.ERROR, str(error))
-        if isinstance(error, LogError):
-            raise
-        session.end_log()
+        if not isinstance(error, LogError):
+            session.end_log()
         raise
 
 
-class _Screen:
-    """The board, the options with the model's probabilities, and the counts."""
-
-    def __init__(self, session: Session, cartridges: list[Cartridge]) -> None:
-        self.session = session
-        self.cartridges = cartridges
-        self.last: Turn | None = None
-
-    def show(self, turn: Turn) -> None:
-        self.last = turn
-
-    def board(self) -> RenderableType:
-        return Group(*(c.view.render(self.session.engines[c.name]) for c in self.cartridges))
-
-    def picture(self, console: Console) -> RenderableType:
-        side: list[RenderableType] = []
-        if self.last is not None:
-            state = self.session.engines[self.last.cartridge].state_hash()
-            side.append(decision(record(self.last, state, self.session.seconds)))
-        rate = self.session.tally.decisions / max(self.session.seconds, 1e-9)
-        side.append(Text(f"{self.session.tally.decisions} decisions, {rate:.1f} a second; Ctrl-C ends", style="dim"))
-        if console.width < BESIDE:
-            return Group(self.board(), *side)
-        grid = Table.grid(padding=(0, 3))
-        grid.add_row(self.board(), Group(*side))
-        return grid
+def _carry_out(session: Session, command: str, name: str) -> None:
+    """Let a cartridge join or leave."""
+    if command == "/join":
+        session.join(registry.load(name))
+    else:
+        session.leave(name)
 
 
-def _line(turn: Turn) -> str:
-    """Return a decision as one line, for a pipe."""
-    share = "" if turn.decision is None else f" ({100 * turn.decision.probability:.0f} %)"
-    refused = " REFUSED" if turn.refused else ""
-    return shown(f"{turn.number}. {turn.instruction!r}{share}{refused}: {turn.result}")
-
-
-@contextmanager
-def _interrupts() -> Iterator[None]:
-    """Let a polite kill end the session as Ctrl-C does, so that the log is closed."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _header(session: Session, model: str, kernel: Kernel | None, rule: Rule, wire: str) -> Header:
-    """Return the log's first line."""
-    versions = {"cartridge-kernel": version("cartridge-kernel"), "python": platform.python_version()}
-    if kernel is None:
-        return Header(
-            cartridges=session.records,
-            seed=session.seed,
-            player=session.player.name,
-            limits=dict(session.limits) or None,
-            versions=versions,
+def _tell_log(opened: Opened, wanted: Wanted, *, new_salt: bool) -> None:
+    """Say where the log is, and what is not in it."""
+    writer = opened.writer
+    if writer is None:
+        return
+    if writer.error is not None:
+        print(f"note: {writer.error}", file=sys.stderr)
+    print(f"log: {writer.path}; play it again with: replay {writer.path}", file=sys.stderr)
+    if wanted.redactor is not None and new_salt:
+        print(
+            f"salt {wanted.redactor.salt}: keep it to prove later what was dropped, or to go on; it is not in the log",
+            file=sys.stderr,
         )
-    versions |= {name: version(name) for name in ("llama-cpp-python", "numpy")}
-    parameters: dict[str, Any] = {"planner_weight": rule.planner_weight}
-    if rule.name == "calibrated":
-        parameters["calibration"] = rule.calibration
-    if rule.name == "sample":
-        parameters |= {"temperature": rule.temperature, "seed": rule.seed}
-    return Header(
-        cartridges=session.records,
-        seed=session.seed,
-        player=session.player.name,
-        rule=RuleRecord(name=str(rule.name), parameters=parameters),
-        wire=wire,
-        model=ModelRecord(name=model, fingerprint=kernel.backend.fingerprint, tokenizer=kernel.vocabulary.fingerprint),
-        limits=dict(session.limits) or None,
-        versions=versions,
-    )
-
-
-def _summary(session: Session, model: str, player: str, rule: Rule, wire: str) -> dict[str, Any]:
-    """Return what `--json` prints."""
-    tally = session.tally
-    summaries = {name: dict(engine.summary()) for name, engine in session.engines.items()}
-    first = next(iter(summaries.values()))
-    out: dict[str, Any] = {
-        "cartridges": list(summaries),
-        "player": player,
-        "seed": session.seed,
-        **({"model": model, "rule": str(rule.name), "wire": wire} if player == "model" else {}),
-        **(first if len(summaries) == 1 else {"summaries": summaries}),
-        "decisions": tally.decisions,
-        "ending": str(session.ending),
-        "detail": session.detail,
-        "refused": tally.refused,
-        "agreement": _share(tally.agreed, tally.with_offer),
-        "agreement_first": _share(tally.agreed_first, tally.with_offer),
-    }
-    if player == "model":
-        out |= {
-            "passes": tally.passes,
-            "passes_per_decision": _share(tally.passes, tally.decisions),
-            "tokens_evaluated": tally.tokens_evaluated,
-            "chosen_tokens": tally.chosen_tokens,
-            "forced_tokens": tally.forced_tokens,
-            "legal_mass": _share(tally.legal_mass, tally.decisions),
-            "smallest_legal_mass": tally.smallest_legal_mass,
-            "refused_removals": tally.refused_removals,
-        }
-    rest = session.seconds - (tally.model_ms + tally.planner_ms) / 1000
-    out |= {
-        "seconds": round(session.seconds, 3),
-        "seconds_model": round(tally.model_ms / 1000, 3),
-        "seconds_planner": round(tally.planner_ms / 1000, 3),
-        "seconds_rest": round(rest, 3),
-        "decisions_per_second": round(tally.decisions / max(session.seconds, 1e-9), 2),
-    }
-    return out
-
-
-def _share(part: float, whole: int) -> float | None:
-    return round(part / whole, 4) if whole else None
-
-
-def _tell(summary: dict[str, Any], log: Path | None) -> None:
-    """Print the summary for a person."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for name, value in summary.items():
-        if value is not None and value != "":
-            table.add_row(name.replace("_", " "), Text(_value(value)))
-    Console().print(table)
-    if log is not None:
-        print(f"log: {log}; play it again with: replay {log}", file=sys.stderr)
-
-
-def _value(value: object) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,71 @@
+"""Ctrl-C and a polite kill: the first ends the session before its next decision, the second at once. Knows no game."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import Any, Protocol, Self
+
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+class Stoppable(Protocol):
+    """What ends by itself when it is told to."""
+
+    def stop(self, detail: str) -> None:
+        """Take a note."""
+
+
+class Interrupts:
+    """Handles the signals while it is entered.
+
+    Nothing is at stake before there is a session, and while a person is asked: then the first signal raises
+    KeyboardInterrupt too.
+
+    Attributes:
+        number: of the last signal, or None.
+    """
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        self._session: Stoppable | None = None
+        self._asking = False
+        self._before: dict[int, Any] = {}
+
+    @property
+    def exit_code(self) -> int:
+        """128 and the number of the signal, as shells have it; 0 without a signal."""
+        return 0 if self.number is None else 128 + self.number
+
+    def stop(self, session: Stoppable) -> None:
+        """Let the first signal stop this from now on."""
+        self._session = session
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Let the first signal break into what is done inside."""
+        self._asking = True
+        try:
+            yield
+        finally:
+            self._asking = False
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():  # the only one that may
+            self._before = {number: signal.signal(number, self._handle) for number in SIGNALS}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        first, self.number = self.number is None, number
+        if self._session is None or self._asking or not first:
+            raise KeyboardInterrupt
+        self._session.stop("stopped by a person" if number == signal.SIGINT else f"stopped by signal {number}")
