@@ -224,6 +224,8 @@ def peer(name: str, vocabulary: Vocabulary) -> Row:
     for text, valid in _texts():
         step, accepting = begin()
         accepted = True
+        if name == "glrmask":  # it writes a space after each comma and colon, so it is asked about that text
+            text = text.replace('{"text":', '{"text": ').replace(',"n":', ', "n": ')
         for token in vocabulary.plain(text):
             began = time.perf_counter_ns()
             accepted = step(token)

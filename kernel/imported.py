@@ -40,12 +40,21 @@ class SchemaOpcode(Opcode):
     @classmethod
     def from_arguments(cls, arguments: str) -> Self:
         """See Opcode."""
+        names: list[str] = []
+
+        def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+            """Take objects from the inside out, so that the last one is that of the arguments."""
+            names[:] = [name for name, _ in found]
+            return dict(found)  # in a map a key may come twice, no grammar can tell; as everywhere, the last one counts
+
         try:
-            values = json.loads(arguments, object_pairs_hook=_distinct, parse_constant=_no_constant)
+            values = json.loads(arguments, object_pairs_hook=pairs, parse_constant=_no_constant)
         except ValueError as error:
             raise OpcodeError(f"{cls.method}: {arguments!r} is no JSON: {error}") from error
         if not isinstance(values, dict):
             raise OpcodeError(f"{cls.method}: {arguments!r} is no object of arguments")
+        if len(set(names)) < len(names):
+            raise OpcodeError(f"{cls.method}: an argument comes twice in {names}")
         known = {argument.name: argument for argument in cls.arguments()}
         for name in values:
             if name not in known:
@@ -123,13 +132,6 @@ def read_schema(name: str, schema: Mapping[str, Any] | str | Path | None) -> Map
 
 def _class_name(method: str) -> str:
     return "".join(part.capitalize() for part in method.replace("-", "_").split("_")) or "Tool"
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    out = dict(pairs)
-    if len(out) < len(pairs):
-        raise ValueError(f"a key comes twice in {[name for name, _ in pairs]}")
-    return out
 
 
 def _no_constant(name: str) -> Any:

@@ -146,12 +146,21 @@ def test_an_imported_opcode_checks_its_arguments() -> None:
         ('{"city":"K","wind":1}', r"get_weather\.wind: there is no such argument; there is: city, unit"),
         ('{"city":1}', r"get_weather\.city: 1 does not satisfy"),
         ('{"city":"K","unit":"kelvin"}', r"get_weather\.unit: 'kelvin' does not satisfy"),
-        ('{"city":"K","city":"L"}', "a key comes twice"),
+        ('{"city":"K","city":"L"}', "an argument comes twice"),
         ('{"city":NaN}', "NaN is no JSON number"),
         ("[1]", "no object of arguments"),
     ]:
         with pytest.raises(OpcodeError, match=reason):
             weather.from_arguments(wrong)
+
+
+def test_a_key_of_a_map_that_comes_twice_counts_once() -> None:
+    """No grammar can tell, so the last one counts, as everywhere in JSON; an argument must not come twice."""
+    tool = {"name": "t", "parameters": {"properties": {"m": {"type": "object"}, "n": {"type": "integer"}}}}
+    opcode = read_tools([tool]).opcodes[0]
+    assert opcode.from_arguments('{"m":{"a":1,"a":2}}').values == {"m": {"a": 2}}
+    with pytest.raises(OpcodeError, match=r"an argument comes twice in \['n', 'n'\]"):
+        opcode.from_arguments('{"n":1,"n":2}')
 
 
 def test_a_schema_may_be_a_dict_a_text_or_a_file(tmp_path: Path) -> None:
