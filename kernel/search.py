@@ -93,6 +93,7 @@ class BestFirst:
         self.watch = watch
         self._ranked = None if bonus is None else bonus[self.trie.order]
         self._heap: list[_Open] = []
+        self._known: dict[int, float] = {}
         self._places: dict[int, _Place] = {}
         self._free = list(range(1, context.backend.n_seq))
 
@@ -113,10 +114,9 @@ class BestFirst:
             self._push(root, edges, values)
 
         self.context.open(self._base, first)
-        known: dict[int, float] = {}
         try:
             while not self._heap[0].done:
-                self._pass(known)
+                self._pass()
         finally:
             for place in self._places.values():
                 if place.sequence not in (None, MAIN):
@@ -125,7 +125,7 @@ class BestFirst:
         rest = [item for item in self._heap if not item.done]
         return Found(
             winner.leaf,
-            known,
+            self._known,
             float(np.exp([item.value for item in rest]).sum()) if rest else 0.0,
             -self._heap[0].key[0] if self._heap else float("-inf"),
             self.mass,
@@ -158,22 +158,25 @@ class BestFirst:
         return self.trie.leaf(edge)
 
     def _push(self, node: int, edges: NDArray[np.intp], values: NDArray[np.float64]) -> None:
+        """Take the edges of a node whose first ids are scored; an opcode without another scored id is finished."""
+        place, depth = self._places[node], self._depths[node]
         for edge, value in zip(edges.tolist(), values.tolist(), strict=True):
             leaf = self._only_leaf(edge)
-            heapq.heappush(self._heap, _Open(self._key(edge, leaf, value), node, edge, leaf, value))
-        self._places[node].children += len(edges)
+            if leaf >= 0 and int(self.opcodes.scored[leaf]) <= depth + 1:
+                self._finish(node, edge, leaf, value)
+            else:
+                heapq.heappush(self._heap, _Open(self._key(edge, leaf, value), node, edge, leaf, value))
+                place.children += 1
+        if not place.children:
+            self._give_back(place)
 
-    def _pass(self, known: dict[int, float]) -> None:
-        """Evaluate the most promising open edges together."""
+    def _pass(self) -> None:
+        """Evaluate the most promising open edges together; what is behind a finished opcode cannot win."""
         backend = self.context.backend
-        batch: list[tuple[_Open, list[int], int, int]] = []  # edge, ids behind its first, depth, child node
+        batch: list[tuple[_Open, list[int], int, int]] = []  # edge, its ids, depth, child node
         growths: list[Growth] = []
-        finished: list[_Open] = []
         used = 0
-        while self._heap and len(batch) < WIDTH:
-            if self._heap[0].done:
-                finished.append(heapq.heappop(self._heap))
-                continue
+        while self._heap and not self._heap[0].done and len(batch) < WIDTH:
             item = self._heap[0]
             depth = self._depths[item.node]
             if item.leaf < 0:
@@ -181,13 +184,8 @@ class BestFirst:
                 evaluate = tail = self.trie.tail(item.edge).tolist()
             else:
                 child = -1
-                counted = max(1, int(self.opcodes.scored[item.leaf]) - depth)
-                tail = self.trie.sequence(item.leaf)[depth : depth + counted].tolist()
+                tail = self.trie.sequence(item.leaf)[depth : int(self.opcodes.scored[item.leaf])].tolist()
                 evaluate = tail[:-1]
-            if not evaluate:  # its only scored id is known: it is finished as it stands
-                heapq.heappop(self._heap)
-                self._finish(item, item.value, known, finished)
-                continue
             place = self._places[item.node]
             needed = {open_.node for open_, *_ in batch} | {item.node}
             if not self._free and not self._make_room(needed) and not batch:
@@ -209,20 +207,11 @@ class BestFirst:
             heapq.heappop(self._heap)
             growths.append(Growth(source, length, target, tuple(ids), len(ids) - len(evaluate)))
             batch.append((item, tail, depth, child))
-        if growths:
-            self._evaluate(batch, growths, known, finished)
-        elif not finished:
-            raise ContextError(f"n_seq={backend.n_seq} and n_ctx={backend.n_ctx} are too small to search this set")
-        for item in finished:
-            heapq.heappush(self._heap, item)
+        if not growths:
+            raise ContextError(f"n_seq={backend.n_seq} is too small to search this set; 2 or more")
+        self._evaluate(batch, growths)
 
-    def _evaluate(
-        self,
-        batch: list[tuple[_Open, list[int], int, int]],
-        growths: list[Growth],
-        known: dict[int, float],
-        finished: list[_Open],
-    ) -> None:
+    def _evaluate(self, batch: list[tuple[_Open, list[int], int, int]], growths: list[Growth]) -> None:
         sums = [item.value for item, *_ in batch]
         branches: list[tuple[NDArray[np.intp], NDArray[np.float64]] | None] = [None] * len(batch)
         prefix = self._base[-self._depth :] if self._depth else []
@@ -245,18 +234,16 @@ class BestFirst:
             if branch is None:
                 self.context.drop(target)
                 self._free.append(target)
-                self._finish(item, sums[number], known, finished)
+                self._finish(item.node, item.edge, item.leaf, sums[number])
             else:
                 self._places[child] = _Place((*self._places[item.node].path, *tail), target, 0)
                 self._depths[child] = depth + len(tail)
                 self._push(child, branch[0], branch[1] + sums[number])
-                self._leave(item.node)
+            self._leave(item.node)
 
-    def _finish(self, item: _Open, value: float, known: dict[int, float], finished: list[_Open]) -> None:
-        known[item.leaf] = value
-        key = self._key(item.edge, item.leaf, value)
-        finished.append(_Open(key, item.node, item.edge, item.leaf, value, True))
-        self._leave(item.node)
+    def _finish(self, node: int, edge: int, leaf: int, value: float) -> None:
+        self._known[leaf] = value
+        heapq.heappush(self._heap, _Open(self._key(edge, leaf, value), node, edge, leaf, value, True))
 
     def _leave(self, node: int) -> None:
         """Give a node's sequence back when none of its edges is open any more."""
