@@ -53,7 +53,11 @@ class Rule:
             raise UsageError(f"no rule {self.name!r}{did_you_mean(str(self.name), map(str, RuleName))}") from None
         if not 0 <= self.calibration <= 1:
             raise UsageError(f"calibration={self.calibration!r} is outside 0..1")
-        if not self.temperature > 0:
-            raise UsageError(f"temperature={self.temperature!r} is not above 0; `exact` takes the most probable")
+        if not 0 < self.temperature < math.inf:
+            raise UsageError(
+                f"temperature={self.temperature!r} is not a number above 0; `exact` takes the most probable"
+            )
+        if self.name is RuleName.SAMPLE and (not isinstance(self.seed, int) or self.seed < 0):
+            raise UsageError(f"seed={self.seed!r} is no whole number from 0 on")
         if not math.isfinite(self.planner_weight):
             raise UsageError(f"planner_weight={self.planner_weight!r} is not a finite number")

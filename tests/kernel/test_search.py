@@ -87,3 +87,36 @@ def test_the_winner_is_that_of_brute_force(
     unknown = sum(math.exp(value) for leaf, value in expected.items() if leaf not in found.known)
     assert unknown <= found.open_mass + 1e-6
     assert all(not backend.sequence(s) for s in range(1, n_seq)), "every sequence but the prompt's is given back"
+
+
+def test_ties_go_to_the_first_in_the_order_of_ids(tools: SimpleNamespace) -> None:
+    """Every row is the same, with equal logits for all letters: of four opcodes of equal length `aa` is first."""
+    vocabulary = tools.toy_vocabulary()
+    row = np.zeros(len(vocabulary), np.float32)
+    row[0] = 1.0
+    for texts in (["ba", "bb", "ab", "aa"], ["aa", "ab", "ba", "bb"]):
+        opcodes = OpcodeSet(texts, vocabulary)
+        found, _ = search(opcodes, ScriptedBackend(vocabulary, lambda ids: row))
+        assert opcodes.texts[found.best] == "aa"
+        assert found.runner_up == pytest.approx(found.known[found.best], abs=1e-6)
+
+
+def test_a_sure_model_is_asked_once_a_branch(tools: SimpleNamespace) -> None:
+    """Of 26 x 26 x 26 opcodes the wanted one takes three passes: prompt, first letter, second letter."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    vocabulary = tools.toy_vocabulary()
+    opcodes = OpcodeSet([a + b + c for a in letters for b in letters for c in letters], vocabulary)
+    start = len(vocabulary.plain(PROMPT))
+    wish = vocabulary.plain("fox")
+
+    def row(ids: tuple[int, ...]) -> np.ndarray:
+        out = np.zeros(len(vocabulary), np.float32)
+        out[wish[len(ids) - start]] = 20.0
+        return out
+
+    backend = ScriptedBackend(vocabulary, row)
+    found, context = search(opcodes, backend)
+    assert opcodes.texts[found.best] == "fox"
+    assert context.cost.passes == 3
+    assert found.runner_up < found.known[found.best] - 10
+    assert found.mass == pytest.approx(1.0, abs=1e-6)
