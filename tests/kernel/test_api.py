@@ -1,0 +1,260 @@
+"""The front door: texts in, a decision out; on weights, what the model really prefers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from kernel import api
+from kernel.api import Kernel
+from kernel.backends.llama_cpp import LlamaCppBackend
+from kernel.backends.scripted import ScriptedBackend
+from kernel.compile import Literal
+from kernel.contract import Part, Prompt
+from kernel.decision import Stop
+from kernel.errors import BuildError, ContextError, NoLegalOpcodeError, UnknownModelError, UsageError
+from kernel.rule import Rule, RuleName
+
+HOME = ["heater warmer", "heater cooler", "music play"]
+
+
+@pytest.fixture
+def kernel(tools: SimpleNamespace) -> Kernel:
+    """A kernel without weights; every row is its own."""
+    vocabulary = tools.toy_vocabulary(["heater", "music", " heater", " music"])
+    return Kernel(ScriptedBackend(vocabulary, tools.hashed_row(len(vocabulary))))
+
+
+def test_a_choice_is_one_of_the_options_as_typed(kernel: Kernel) -> None:
+    """The model reads a space before it, but nobody has to type or strip one."""
+    d = kernel.choose("Command:", HOME)
+    assert d.text in HOME
+    assert set(d.probabilities) == set(HOME)
+    assert sum(d.probabilities.values()) == pytest.approx(1.0)
+    assert next(iter(d.probabilities)) == d.text
+    assert d.passes == 1
+    assert all(text.startswith(" ") for text in d.opcodes.texts)
+
+
+def test_a_prompt_that_ends_in_a_space_gets_no_second_one(kernel: Kernel) -> None:
+    """And an option that has its own space keeps it."""
+    assert kernel.choose("Command: ", HOME).opcodes.texts == tuple(HOME)
+    assert kernel.choose("Command:\n", HOME).opcodes.texts == tuple(HOME)
+    assert kernel.choose("Command:", [" a", "b"]).opcodes.texts == (" a", " b")
+
+
+def test_options_are_compiled_once(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same list is the same set; so many are remembered."""
+    first = kernel.choose("Command:", HOME).opcodes
+    assert kernel.choose("Other:", list(HOME)).opcodes is first
+    monkeypatch.setattr(api, "SETS_KEPT", 2)
+    kernel.choose("Command:", ["a", "b"])
+    kernel.choose("Command:", ["a", "c"])
+    assert kernel.choose("Command:", HOME).opcodes is not first
+
+
+def test_the_default_rule_is_the_one_that_measures_best(kernel: Kernel) -> None:
+    """Calibrated where there is a null to calibrate with."""
+    assert kernel.choose("Do:", HOME).rule == "exact"
+    assert kernel.choose("Do:", HOME, null="N/A:").rule == "calibrated"
+    assert kernel.choose("Do:", HOME, null=["N/A:", "?:"]).rule == "calibrated"
+    assert kernel.choose("Do:", HOME, rule="greedy").rule == "greedy"
+    assert kernel.choose("Do:", HOME, rule=Rule(RuleName.SAMPLE, seed=1)).rule == "sample"
+
+
+def test_a_decision_knows_what_the_model_read(kernel: Kernel) -> None:
+    """The ids of the prompt and of the null prompts."""
+    d = kernel.choose("Do:", HOME, null="N/A:")
+    assert kernel.vocabulary.join(d.prompt) == b"Do:"
+    assert [kernel.vocabulary.join(null) for null in d.nulls] == [b"N/A:"]
+
+
+def test_one_option_is_no_question(kernel: Kernel) -> None:
+    """Nothing is evaluated."""
+    d = kernel.choose("Do:", ["this"])
+    assert (d.text, d.stop, d.passes) == ("this", Stop.FORCED, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ("heater", UsageError, "is one string; give a list"),
+        ([1, 2], UsageError, "option 1 is no text"),
+        ([None], UsageError, "option None is no text"),
+        ([], BuildError, "no opcodes to compile"),
+        (["a", ""], BuildError, "cannot be the empty string"),
+        (["a", "b", "a"], BuildError, "' a' is declared twice"),
+    ],
+)
+def test_options_that_are_none_are_refused(
+    kernel: Kernel, options: list[str], error: type[Exception], message: str
+) -> None:
+    """Before any pass."""
+    with pytest.raises(error, match=message):
+        kernel.choose("Do:", options)
+
+
+def test_an_unknown_rule_is_misuse(kernel: Kernel) -> None:
+    """With the rule that was probably meant."""
+    with pytest.raises(UsageError, match="no rule 'exakt'; did you mean 'exact'"):
+        kernel.choose("Do:", HOME, rule="exakt")
+    with pytest.raises(UsageError, match="'calibrated' needs at least one null prompt"):
+        kernel.choose("Do:", HOME, rule="calibrated")
+
+
+def test_an_empty_prompt_is_refused(kernel: Kernel) -> None:
+    """There would be no row to read."""
+    with pytest.raises(ContextError, match="a prompt is empty"):
+        kernel.choose("", HOME)
+
+
+def test_an_unknown_model_is_misuse() -> None:
+    """With the name that was probably meant."""
+    with pytest.raises(UnknownModelError, match="did you mean 'smollm2'"):
+        Kernel.load("smollm")
+
+
+def test_a_compiled_set_and_a_subset_decide(kernel: Kernel) -> None:
+    """As a session uses it: literals with a closer, some of them legal."""
+    opcodes = kernel.compile([Literal(" heater warmer", "\n@home\n"), Literal(" music play", "\n@home\n"), " halt"])
+    prompt = Prompt((Part("Do:", trusted=True),), ((Part("N/A:", trusted=True),),))
+    d = kernel.decide(prompt, opcodes, opcodes.subset([" halt", " music play\n@home\n"]))
+    assert d.text in (" halt", " music play\n@home\n")
+    assert sorted(d.leaves.tolist()) == [1, 2]
+    with pytest.raises(NoLegalOpcodeError, match="was never compiled; did you mean ' halt'"):
+        opcodes.subset([" halp"])
+
+
+def test_ids_decide_as_text_does(kernel: Kernel) -> None:
+    """What a replay gives back."""
+    d = kernel.choose("Do:", HOME, null="N/A:")
+    again = kernel.decide_ids(d.prompt, d.nulls, d.opcodes)
+    np.testing.assert_array_equal(again.scores, d.scores)
+
+
+def test_a_large_set_is_compiled_once_for_all_processes(
+    tools: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The second kernel maps what the first has written; a damaged file is named and made anew; options of a choice
+    are not kept."""
+    monkeypatch.setattr(api, "KEPT_FROM", 100)
+    monkeypatch.setenv("CARTRIDGE_KERNEL_CACHE", str(tmp_path))
+    vocabulary = tools.toy_vocabulary(["item"])
+
+    def fresh() -> Kernel:
+        return Kernel(ScriptedBackend(vocabulary, tools.hashed_row(len(vocabulary))))
+
+    texts = [Literal(f"item {n:03}", ";\n") for n in range(200)]
+    first = fresh().compile(texts)
+    (file,) = (tmp_path / "tries").glob("*.trie")
+    with monkeypatch.context() as patch:
+        patch.setattr("kernel.compile.tokenize_bulk", None)  # would fail if it were called
+        second = fresh().compile(texts)
+    np.testing.assert_array_equal(second.trie.ids, first.trie.ids)
+    np.testing.assert_array_equal(second.scored, first.scored)
+    assert fresh().compile(texts[:150]).trie.n_leaves == 150, "another set, another file"
+
+    file.write_bytes(file.read_bytes()[:-100])
+    third = fresh().compile(texts)
+    assert "compiling anew" in caplog.text
+    np.testing.assert_array_equal(third.trie.ids, first.trie.ids)
+
+    before = len(list((tmp_path / "tries").iterdir()))
+    fresh().choose("Do:", [f"other {n:03}" for n in range(200)], rule="greedy")
+    assert len(list((tmp_path / "tries").iterdir())) == before
+
+
+@pytest.mark.parametrize("arch", ["llama", "gemma3", "lfm2", "mamba"])
+def test_all_rules_run_on_every_kind_of_memory(tiny_models: dict[str, Path], tools: SimpleNamespace, arch: str) -> None:
+    """Random weights, real graphs: exact has the plain sums, and each rule returns an option."""
+    options = ["go north", "go south", "rotate left", "drop"]
+    with Kernel(LlamaCppBackend(tiny_models[arch], n_ctx=256, n_seq=8, threads=1)) as kernel:
+        for prompt in ("The best move is", "The best", "The best move is"):
+            for rule in RuleName:
+                assert kernel.choose(prompt, options, null="The", rule=Rule(rule)).text in options
+        d = kernel.choose("The best move is", options)
+    plain = tools.Fresh(tiny_models[arch], n_ctx=256)
+    sequences = [d.opcodes.trie.sequence(leaf).tolist() for leaf in range(4)]
+    expected = tools.plain_scores(plain.row, list(d.prompt), sequences, d.opcodes.scored.tolist())
+    plain.close()
+    np.testing.assert_allclose(d.raw, [expected[leaf] for leaf in d.leaves.tolist()], atol=0.3)
+
+
+# -- real weights ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def smollm2(smollm2_path: Path) -> Iterator[Kernel]:
+    """The default model on one thread."""
+    with Kernel(LlamaCppBackend(smollm2_path, n_ctx=512, threads=1)) as kernel:
+        yield kernel
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("options", [["Lima", "Oslo", "Paris"], ["Paris", "Lima", "Oslo"], ["Oslo", "Paris", "Lima"]])
+def test_the_capital_is_found_in_any_order(smollm2: Kernel, tools: SimpleNamespace, options: list[str]) -> None:
+    """And its log-probability is that of an independent read of the last row."""
+    d = smollm2.choose("The capital of France is", options)
+    assert d.text == "Paris"
+    fresh = tools.Fresh(Path(smollm2.backend._path), n_ctx=64)  # type: ignore[attr-defined]
+    row: NDArray[np.float64] = tools.log_softmax(fresh.row(d.prompt))
+    fresh.close()
+    for leaf, value in zip(d.leaves.tolist(), d.raw.tolist(), strict=True):
+        (token,) = d.opcodes.trie.sequence(leaf).tolist()
+        assert value == pytest.approx(row[token], abs=0.5)
+
+
+@pytest.mark.model
+def test_whole_options_are_compared_where_greedy_falls_for_the_first_token(smollm2: Kernel) -> None:
+    """The opposite of open is ` shut` (-8.3), not ` opener` (-14.3), as greedy has it; both name their rule."""
+    options = ["opener", "shut"]
+    exact = smollm2.choose("The opposite of open is", options)
+    greedy = smollm2.choose("The opposite of open is", options, rule="greedy")
+    assert (exact.text, exact.rule, exact.passes) == ("shut", "exact", 1)
+    assert (greedy.text, greedy.rule) == ("opener", "greedy")
+    raw = dict(zip(exact.texts, exact.raw.tolist(), strict=True))
+    assert raw["shut"] == pytest.approx(-8.3, abs=0.5)
+    assert raw["opener"] == pytest.approx(-14.3, abs=0.5)
+
+
+@pytest.mark.model
+def test_markers_that_the_tokenizer_splits_are_chosen_all_the_same(smollm2: Kernel) -> None:
+    """`<|call|>` is five tokens here; the choice among five levels is made on the full row, its small mass is told."""
+    levels = [Literal(f'<|call|>kiln.heat {{"level":{n}}}', "<|/call|>\n") for n in range(1, 6)]
+    opcodes = smollm2.compile(levels)
+    assert len(smollm2.vocabulary.plain("<|call|>")) == 5
+    d = smollm2.decide(Prompt((Part("Level 3 of 5, please.\n", trusted=True),)), opcodes, rule=Rule(RuleName.EXACT))
+    assert d.text in opcodes.texts
+    assert 0 < d.legal_mass <= 1
+    assert (d.passes, d.chosen_tokens) == (1, 1)
+    assert len(d.ids) == d.chosen_tokens + d.forced_tokens
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("wish", ["go", "go north", "pick", "pickaxe", "say", "saying"])
+def test_an_option_that_begins_another_can_be_told(smollm2: Kernel, wish: str) -> None:
+    """A prompt that repeats the wish, one a line, makes the model say it, short or long."""
+    six = ["go", "go north", "pick", "pickaxe", "say", "saying"]
+    prompt = f"{wish}\n" * 12
+    assert smollm2.choose(prompt, six).text == wish
+
+
+@pytest.mark.model
+def test_what_does_not_fit_leaves_the_session_as_it_was(smollm2_path: Path) -> None:
+    """In 256 cells: 250 ids and an opcode of ten, then 300 ids are refused; the next answer is as before."""
+    options = ["north by the long and winding road over the hills", "south"]
+    with Kernel(LlamaCppBackend(smollm2_path, n_ctx=256, n_batch=64, threads=1)) as kernel:
+        before = kernel.choose("Go", options)
+        word = kernel.vocabulary.plain(" go")
+        assert len(word) == 1
+        for count in (250, 300):
+            with pytest.raises(ContextError, match=rf"{count} prompt ids.*n_ctx is 256"):
+                kernel.decide_ids(word * count, [], before.opcodes)
+        after = kernel.choose("Go", options)
+    assert after.ids == before.ids
+    np.testing.assert_allclose(after.raw, before.raw, atol=0.5)
