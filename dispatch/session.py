@@ -221,6 +221,8 @@ class Session:
             return Situation(number, legal, ranked, _asked(request)), ()
         ((name, cartridge),) = self.cartridges.items()
         prompt = cartridge.view.prompt(self.engines[name], offered, request)
+        if request and offered and prompt == cartridge.view.prompt(self.engines[name], (), request):
+            offered = []  # the view does not show them beside a request
         return Situation(number, legal, ranked, prompt), tuple(offered)
 
     def _started(self, cartridge: Cartridge) -> Engine:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dispatch.session import Session
+from kernel.cli.frame import shown
 from kernel.cli.interrupts import Interrupts
-from kernel.errors import UsageError, did_you_mean
+from kernel.errors import BuildError, CartridgeError, UsageError
 
 PROBE = "a request"
 COMMANDS = ("/join", "/leave")
@@ -56,12 +57,12 @@ def requests(source: Path | None, interrupts: Interrupts, carry_out: Command) ->
         try:
             command, _, name = text.partition(" ")
             if command not in COMMANDS or not name.strip():
-                raise UsageError(f"{text!r} is no request{did_you_mean(command, COMMANDS)} Give a cartridge with it")
+                raise UsageError(f"{text!r} is no request; say {' or '.join(f'{known} CARTRIDGE' for known in COMMANDS)}")
             carry_out(command, name.strip())
-        except UsageError as error:
+        except (UsageError, CartridgeError, BuildError) as error:
             if not typed(source):
                 raise
-            print(f"error: {error}", file=sys.stderr)
+            print(f"error: {shown(str(error))}", file=sys.stderr)
 
 
 def _lines(source: Path | None, interrupts: Interrupts) -> Iterator[str]:

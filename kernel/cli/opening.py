@@ -71,7 +71,8 @@ def begin(wanted: Wanted, stack: ExitStack) -> Opened:
     kernel = None
     if wanted.player == "model":
         kernel = stack.enter_context(load_kernel(wanted.model, n_ctx=wanted.n_ctx, threads=wanted.threads))
-    who = _player(wanted.player, kernel, cartridges, wire, wanted.rule, wanted.seed, wanted.ledger)
+    ledger = wanted.ledger and wanted.log is not None  # nobody else reads it
+    who = _player(wanted.player, kernel, cartridges, wire, wanted.rule, wanted.seed, ledger)
     session = Session(cartridges, who, seed=wanted.seed, limits=wanted.limits)
     writer = None
     if wanted.log is not None:

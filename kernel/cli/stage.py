@@ -86,9 +86,14 @@ class Stage:
             state = session.engines[self.last.cartridge].state_hash()
             side.append(decision(record(self.last, state, session.seconds)))
         rate = session.tally.decisions / max(session.seconds, 1e-9)
-        side.append(Text(f"{session.tally.decisions} decisions, {rate:.1f} a second; Ctrl-C ends", style="dim"))
+        counts = f"{session.tally.decisions} decisions, {rate:.1f} a second; Ctrl-C ends"
+        side.append(Text(counts, style="dim", no_wrap=True, overflow="ellipsis"))
         if self.console.width < BESIDE:
-            return Group(self._board(), *side)
+            whole = Group(self._board(), *side)
+            if self.last is None or len(self.console.render_lines(whole)) < self.console.height:
+                return whole
+            said = Text(line(self.last), no_wrap=True, overflow="ellipsis")  # the board matters most
+            return Group(self._board(), said, side[-1])
         grid = Table.grid(padding=(0, 3))
         grid.add_row(self._board(), Group(*side))
         return grid
