@@ -15,8 +15,10 @@ from kernel.errors import UsageError, did_you_mean
 VERSION = "1"
 
 
-def make(opcodes: str = "moves") -> Cartridge:
-    """Return the cartridge; `opcodes` is `moves` (left, right, rotate, down, drop) or `place` (column and rotation).
+def make(opcodes: str = "place") -> Cartridge:
+    """Return the cartridge; `opcodes` is `place` (column and rotation) or `moves` (left, right, rotate, down, drop).
+
+    A placement is one decision a piece, and a slip costs a second-best place; a wrong key costs the piece.
 
     Raises UsageError for another set.
     """
@@ -31,4 +33,5 @@ def make(opcodes: str = "moves") -> Cartridge:
         view=TetrisView(),
         planner=TetrisPlanner(),
         cases=partial(cases, opcodes),
+        options={"opcodes": opcodes},
     )

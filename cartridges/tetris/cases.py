@@ -10,7 +10,6 @@ import itertools
 import random
 from collections.abc import Iterator, Sequence
 
-from cartridges.casefile import words
 from cartridges.tetris.engine import TetrisEngine
 from cartridges.tetris.opcodes import NAME, OpcodeSet
 from cartridges.tetris.planner import TetrisPlanner
@@ -31,7 +30,7 @@ FIRST_SEED = 1_000
 State = tuple[TetrisEngine, list[Option]]
 
 
-def cases(opcodes: OpcodeSet = "moves") -> list[Case]:
+def cases(opcodes: OpcodeSet = "place") -> list[Case]:
     """Return the cases, first all of `dev`; the options stand in the order in which the prompt shows them.
 
     In moves mode the options are keys, in place mode placements. The answer is the planner's best, which is better
@@ -46,7 +45,7 @@ def cases(opcodes: OpcodeSet = "moves") -> list[Case]:
         for number, position in enumerate(positions, 1):
             shown, made = next(each for each in _shown(states, position) if each[1] not in seen)
             seen.add(made)
-            texts = tuple(f" {words(option.instruction)}" for option in shown)
+            texts = tuple(f" {label(option.instruction)}" for option in shown)
             found.append(Case(f"{NAME}-{opcodes}-{split}-{number:03}", made, texts, texts[position], split))
     return found
 

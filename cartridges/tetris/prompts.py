@@ -1,4 +1,8 @@
-"""The words that a model reads before a decision. Knows no rule, no score beyond the options' own, no screen."""
+"""The words that a model reads before a decision. Knows no rule, no score beyond the options' own, no screen.
+
+A line is a mark and an option, said exactly as the opcode is: a small model ratifies by copying what stood behind the
+same mark, so option and opcode must be the same tokens, and what tells options apart must come first.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +12,24 @@ from cartridges.tetris.engine import TetrisEngine
 from kernel.contract import Option, Part, Prompt
 from kernel.opcode import Instruction
 
-BLANK = "move"
+BEST, OTHER = "best:", "other:"
+BLANK = "some:"
 """What stands in the null prompt where a mark was."""
 
 
 def label(instruction: Instruction) -> str:
-    """Return an instruction as words: the key, or `column 3 rotation 1`.
+    """Return an instruction as the compact wire form says it: the key, or column and rotation.
 
     >>> label(Instruction.of("tetris", "place", column=3, rotation=1))
-    'column 3 rotation 1'
+    '3 1'
     """
-    args = instruction.args
-    return str(args["action"]) if "action" in args else " ".join(f"{name} {value}" for name, value in args.items())
+    return " ".join(str(value) for value in instruction.args.values())
 
 
 def marks(options: Sequence[Option]) -> list[str]:
-    """Return a mark for each option, in the order given: the highest score is best, the lowest bad, between is good."""
-    order = sorted(range(len(options)), key=lambda n: -options[n].score)
-    found = ["good"] * len(options)
-    if len(order) > 1:
-        found[order[-1]] = "bad"
-    if order:
-        found[order[0]] = "best"
-    return found
+    """Return a mark for each option, in the order given; of equal scores the first is best."""
+    top = max(range(len(options)), key=lambda n: options[n].score, default=-1)
+    return [BEST if n == top else OTHER for n in range(len(options))]
 
 
 def shuffled(options: Sequence[Option], state_hash: str) -> list[int]:
@@ -44,13 +43,12 @@ def shuffled(options: Sequence[Option], state_hash: str) -> list[int]:
 
 
 def prompt(engine: TetrisEngine, options: Sequence[Option], request: str = "") -> Prompt:
-    """Return the marked options in shuffled order; the null is the same with the marks blanked."""
+    """Return the marked options in shuffled order; the null is the same with the marks and the request blanked."""
     marked, order = marks(options), shuffled(options, engine.state_hash())
 
-    def parts(words: Sequence[str]) -> tuple[Part, ...]:
-        lines = "".join(f"- {words[n]}: {label(options[n].instruction)}\n" for n in order)
-        head = Part(f"Tetris. Piece {engine.piece}, next {engine.next_piece}.\n", trusted=True)
-        asked = (Part(f"{request}\n"),) if request else ()
-        return (head, *asked, Part(f"{lines}Best move:", trusted=True))
+    def parts(words: Sequence[str], said: str) -> tuple[Part, ...]:
+        lines = "".join(f"{words[n]} {label(options[n].instruction)}\n" for n in order)
+        asked = (Part(f"{said}\n"),) if request else ()
+        return (*asked, Part(f"{lines}{BEST}", trusted=True))
 
-    return Prompt(parts(marked), (parts([BLANK] * len(options)),))
+    return Prompt(parts(marked, request), (parts([BLANK] * len(options), "N/A"),))

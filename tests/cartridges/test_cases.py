@@ -228,13 +228,11 @@ def test_tetris_prompts_are_distinct_and_mark_the_answer(tetris: list[Case]) -> 
     assert len({c.prompt.parts for c in tetris}) == len(tetris)
     for found in tetris:
         lines = "".join(part.text for part in found.prompt.parts).splitlines()
-        shown = [line for line in lines if line.startswith("- ")]
-        assert len(shown) == len(set(found.options)) == 3
-        position = found.options.index(found.answer)
-        assert [line.startswith("- best:") for line in shown] == [n == position for n in range(3)]
-        values = "".join(c for c in shown[position].removeprefix("- best:") if c.isdigit())
-        assert values == "".join(c for c in found.answer if c.isdigit())
-        assert all("best:" not in part.text for null in found.prompt.nulls for part in null)
+        assert len(set(found.options)) == 3
+        marks = ["best:" if option == found.answer else "other:" for option in found.options]
+        assert lines == [*(mark + option for mark, option in zip(marks, found.options, strict=True)), "best:"]
+        (null,) = ("".join(part.text for part in null) for null in found.prompt.nulls)
+        assert null.splitlines() == [*(f"some:{option}" for option in found.options), "best:"]
 
 
 def test_tetris_states_are_the_same_each_time() -> None:
