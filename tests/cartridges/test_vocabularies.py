@@ -1,0 +1,128 @@
+"""Every cartridge on every tokenizer: each opcode reachable, exact in bytes, and chosen when a model wants it."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cartridges.registry import load
+from dispatch.players import declared
+from dispatch.wire import FORMS, Wire
+from kernel.backends.llama_cpp import read_vocabulary
+from kernel.backends.scripted import ScriptedBackend
+from kernel.choose import Chooser
+from kernel.compile import Literal, OpcodeSet
+from kernel.context import Context
+from kernel.errors import BuildError
+from kernel.rule import Rule, RuleName
+from kernel.vocab import Vocabulary
+
+NAMES = [
+    "aquila", "baichuan", "bert-bge", "command-r", "deepseek-coder", "deepseek-llm", "falcon", "gemma-4", "gpt-2",
+    "gpt-neox", "llama-bpe", "llama-spm", "mpt", "nomic-bert-moe", "phi-3", "qwen2", "qwen35", "refact", "starcoder",
+]  # fmt: skip
+"""The vocabularies that set-up keeps; a new one shows in `test_the_list_of_vocabularies_is_whole`."""
+
+REFUSED = {"bert-bge": "it lowers case and eats spaces", "nomic-bert-moe": "it folds newlines into spaces"}
+"""Tokenizers of embedding models: they write nothing, and no text of ours survives them."""
+
+SETS = {
+    "tetris moves": lambda: load("tetris", opcodes="moves"),
+    "tetris place": lambda: load("tetris", opcodes="place"),
+    "home": lambda: load("home"),
+    "robot": lambda: load("robot"),
+    "scavenger": lambda: load("scavenger"),
+}
+
+
+@functools.cache
+def literals(form: str) -> dict[str, tuple[Literal, ...]]:
+    """The texts of every set in one form."""
+    out = {}
+    for name, make in SETS.items():
+        cartridge = make()
+        wire = Wire([cartridge], FORMS[form])
+        out[name] = tuple(wire.literal(instruction) for instruction in declared([cartridge]))
+    return out
+
+
+@functools.cache
+def vocabulary(path: Path) -> Vocabulary:
+    return read_vocabulary(path)
+
+
+class Wish:
+    """A model that wants one list of ids behind a prompt."""
+
+    def __init__(self, size: int, prompt: int) -> None:
+        self.size = size
+        self.prompt = prompt
+        self.sequence: list[int] = []
+
+    def row(self, ids: tuple[int, ...]) -> NDArray[np.float32]:
+        """Answer as a backend asks."""
+        done = len(ids) - self.prompt
+        out = np.zeros(self.size, np.float32)
+        out[0] = 0.5  # a row is never constant
+        if list(ids[self.prompt :]) == self.sequence[:done] and done < len(self.sequence):
+            out[self.sequence[done]] = 14
+        return out
+
+
+def paths(opcodes: OpcodeSet) -> dict[int, tuple[int, ...]]:
+    """Every way from the root to a leaf, walked edge by edge."""
+    out: dict[int, tuple[int, ...]] = {}
+    stack: list[tuple[int, tuple[int, ...]]] = [(0, ())]
+    while stack:
+        node, path = stack.pop()
+        for edge in opcodes.trie.edges(node):
+            longer = (*path, *opcodes.trie.tail(edge).tolist())
+            if opcodes.trie.child(edge) < 0:
+                out[opcodes.trie.leaf(edge)] = longer
+            else:
+                stack.append((opcodes.trie.child(edge), longer))
+    return out
+
+
+def test_the_list_of_vocabularies_is_whole(vocab_ggufs: dict[str, Path]) -> None:
+    """What set-up keeps is what is tested here."""
+    assert set(vocab_ggufs) <= set(NAMES)
+
+
+@pytest.mark.parametrize("form", list(FORMS))
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in REFUSED])
+def test_every_opcode_is_exact_and_chosen_when_it_is_wanted(vocab_ggufs: dict[str, Path], name: str, form: str) -> None:
+    """Of both sets of tetris, home, robot and scavenger: the path's bytes are the text, none starts with BOS or holds a
+    control id, and exact and greedy both take the opcode that the model wants, in one pass for exact."""
+    if name not in vocab_ggufs:
+        pytest.skip(f"no {name}")
+    vocab = vocabulary(vocab_ggufs[name])
+    prompt = vocab.plain("Do:")
+    wish = Wish(len(vocab), len(prompt))
+    for cartridge, texts in literals(form).items():
+        opcodes = OpcodeSet(texts, vocab)
+        found = paths(opcodes)
+        assert sorted(found) == list(range(len(texts)))
+        chooser = Chooser(Context(ScriptedBackend(vocab, wish.row)))
+        for leaf, literal in enumerate(texts):
+            assert vocab.join(found[leaf]) == literal.text.encode(), (cartridge, literal)
+            assert vocab.is_text[list(found[leaf])].all()
+            wish.sequence = list(found[leaf])
+            rule = RuleName.EXACT if leaf % 4 == 0 else RuleName.GREEDY
+            d = chooser.choose(opcodes, opcodes.everything, prompt, rule=Rule(rule))
+            assert d.index == leaf, (cartridge, rule, literal.text, d.text)
+            if rule is RuleName.EXACT:
+                assert d.passes == 1
+
+
+@pytest.mark.parametrize("name", list(REFUSED))
+def test_tokenizers_that_lose_text_refuse_and_say_what_came_back(vocab_ggufs: dict[str, Path], name: str) -> None:
+    """Expected and actual bytes stand in the message."""
+    if name not in vocab_ggufs:
+        pytest.skip(f"no {name}")
+    with pytest.raises(BuildError, match=r"text does not round-trip: expected b.*, its pieces join to b"):
+        OpcodeSet(literals("compact")["home"], vocabulary(vocab_ggufs[name]))

@@ -1,0 +1,95 @@
+"""Labelled states through a rule: counts, intervals, positions, chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dispatch.evaluate import evaluate, wilson
+from kernel.api import Kernel
+from kernel.backends.scripted import ScriptedBackend
+from kernel.contract import Case, Part, Prompt
+from kernel.errors import UsageError
+from kernel.rule import Rule, RuleName
+from kernel.vocab import NORMAL, Vocabulary
+
+PIECES = [b"\n", *(bytes([b]) for b in range(32, 127))]
+OF = {piece: i for i, piece in enumerate(PIECES)}
+
+
+def kernel() -> Kernel:
+    """A model that says the first letter of the line above: `b?` makes it want ` b`."""
+
+    def tokenize(text: bytes, *_: bool) -> list[int]:
+        return [OF[bytes([b])] for b in text]
+
+    vocabulary = Vocabulary(PIECES, np.full(len(PIECES), NORMAL, np.int32), tokenize)
+
+    def row(ids: tuple[int, ...]) -> NDArray[np.float32]:
+        out = np.zeros(len(PIECES), np.float32)
+        out[ids[0]] = 5.0
+        return out
+
+    return Kernel(ScriptedBackend(vocabulary, row))
+
+
+def case(n: int, says: str, options: Sequence[str], answer: str, split: str = "test") -> Case:
+    return Case(f"c{n}", Prompt((Part(f"{says}?"),), ((Part("-?"),),)), tuple(options), answer, split)
+
+
+CASES = [
+    case(1, "b", [" a", " b"], " b"),
+    case(2, "a", [" a", " b"], " a"),
+    case(3, "a", [" a", " b"], " b"),
+    case(4, "d", [" a", " b", " c", " d"], " d"),
+    case(5, "a", [" a", " b"], " b", split="dev"),
+]
+
+
+@pytest.mark.parametrize("rule", [RuleName.GREEDY, RuleName.EXACT, RuleName.CALIBRATED])
+def test_right_answers_and_positions_are_counted(rule: RuleName) -> None:
+    """Three of four are right; second, first, first and fourth option were picked; chance is (3/2 + 1/4) / 4."""
+    found = evaluate(kernel(), CASES, Rule(rule), model="toy", name="letters")
+    assert (found.cases, found.correct, found.accuracy) == (4, 3, 0.75)
+    assert found.positions == (2, 1, 0, 1)
+    assert found.chance == pytest.approx((3 * 0.5 + 0.25) / 4)
+    assert (found.low, found.high) == wilson(3, 4)
+    assert (found.model, found.set, found.split, found.rule) == ("toy", "letters", "test", str(rule))
+    assert found.passes == 1
+    assert found.tokens > 1
+
+
+def test_splits_are_kept_apart() -> None:
+    """One case is of `dev`; `all` is five."""
+    assert evaluate(kernel(), CASES, Rule(RuleName.EXACT), model="", name="", split="dev").correct == 0
+    assert evaluate(kernel(), CASES, Rule(RuleName.EXACT), model="", name="", split="all").cases == 5
+    with pytest.raises(UsageError, match=r"letters: no case in the split 'train'; there is: \['dev', 'test'\]"):
+        evaluate(kernel(), CASES, Rule(RuleName.EXACT), model="", name="letters", split="train")
+
+
+def test_progress_is_told_case_by_case() -> None:
+    """Done and of how many."""
+    told: list[tuple[int, int]] = []
+    evaluate(kernel(), CASES, Rule(RuleName.EXACT), model="", name="", progress=lambda *at: told.append(at))
+    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_an_option_that_begins_another_can_be_right() -> None:
+    """A closer stands behind each, so ` a` and ` aa` are both to be had."""
+    cases = [case(1, "a", [" a", " aa"], " aa")]
+    found = evaluate(kernel(), cases, Rule(RuleName.EXACT), model="", name="")
+    assert found.cases == 1
+
+
+@pytest.mark.parametrize(
+    ("correct", "cases", "low", "high"),
+    [(8, 10, 0.490, 0.943), (0, 10, 0.0, 0.278), (10, 10, 0.722, 1.0), (0, 0, 0, 1)],
+)
+def test_the_interval_is_wilsons(correct: int, cases: int, low: float, high: float) -> None:
+    """Values of the textbook: 8 of 10 is 0.490 to 0.943, 0 of 10 ends at 0.278."""
+    found = wilson(correct, cases)
+    assert found[0] == pytest.approx(low, abs=1e-3)
+    assert found[1] == pytest.approx(high, abs=1e-3)
