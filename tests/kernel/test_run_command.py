@@ -1,0 +1,389 @@
+"""The command `run`: misuse in one line, endings and exit codes, logs that go on, requests, goals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from typer.testing import CliRunner
+
+from dispatch.read import LogReader
+from dispatch.records import DecisionRecord, Header, Outcome
+from kernel.api import Kernel
+from kernel.backends.scripted import ScriptedBackend
+from kernel.cli import app, opening
+from kernel.vocab import NORMAL, Vocabulary
+
+ROOT = Path(__file__).parents[2]
+BARE = {**os.environ, "NO_COLOR": "1", "COLUMNS": "200"}
+
+
+def run(*arguments: object, typed: str = "") -> tuple[int, str, str]:
+    """Run the command in this process; return exit code, stdout, stderr."""
+    result = CliRunner().invoke(app, ["run", *map(str, arguments)], input=typed, env={"COLUMNS": "200"})
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+def verified(path: Path) -> str:
+    result = CliRunner().invoke(app, ["replay", "--headless", str(path)])
+    return result.stdout.strip()
+
+
+def read(path: Path) -> tuple[Header, list[DecisionRecord], Outcome | None]:
+    with LogReader(path) as reader:
+        return reader.header, list(reader), reader.outcome
+
+
+def document(*arguments: object, typed: str = "") -> dict[str, Any]:
+    code, out, err = run(*arguments, "--json", typed=typed)
+    assert code == 0, err
+    loaded: dict[str, Any] = json.loads(out)
+    return loaded
+
+
+@pytest.fixture
+def wishes(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Let a scripted model over bytes answer: request -> what it wants to say; a tokenizer of one token a byte."""
+    told: dict[str, str] = {}
+    vocabulary = Vocabulary(
+        [bytes([b]) for b in range(256)], np.full(256, NORMAL, np.int32), lambda text, special, parse: list(text)
+    )
+
+    def row(ids: tuple[int, ...]) -> NDArray[np.float32]:
+        out = np.linspace(0, 1, 256).astype(np.float32)
+        asked, _, said = bytes(ids).decode("latin-1").partition("\nCommand:")
+        wanted = told.get(asked.partition("Request: ")[2], "")
+        if wanted.startswith(said) and len(said) < len(wanted):
+            out[ord(wanted[len(said)])] += 20
+        return out
+
+    monkeypatch.setattr(opening, "load_kernel", lambda *_, **__: Kernel(ScriptedBackend(vocabulary, row)))
+    return told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["tetriss"], "error: no cartridge 'tetriss'; did you mean 'tetris'?"),
+        ([], "error: run: name a cartridge, such as 'tetris'; `list` shows what there is"),
+        (["home", "home"], "error: run: cartridge 'home' is named twice"),
+        (["tetris", "--player", "plan"], "error: run: there is no 'plan'; did you mean 'planner'?"),
+        (["tetris", "--opcodes", "mov"], "error: tetris: no set of opcodes 'mov'; did you mean 'moves'?"),
+        (["home", "--opcodes", "moves"], "error: home: there is no option 'opcodes'; there is none"),
+        (["tetris", "--option", "opcodes"], "error: --option 'opcodes': give name=value, each name once"),
+        (["tetris", "--rule", "exakt"], "error: no rule 'exakt'; did you mean 'exact'?"),
+        (["tetris", "--wire", "tagd"], "error: no wire form 'tagd'; did you mean 'tagged'?"),
+        (
+            ["home", "--player", "random", "--pieces", "3"],
+            "error: home: nothing here counts 'pieces', so it is no limit",
+        ),
+        (["tetris", "--redact"], "error: run: --redact and --salt need --log"),
+        (["home", "--goal", " "], "error: run: --goal is one request, not blank, in place of --requests"),
+        (["tetris", "--strategy", "wel-filler"], "did you mean 'well-filler'?"),
+    ],
+)
+def test_misuse_exits_with_2_and_one_line(arguments: Sequence[str], said: str) -> None:
+    """With what would work."""
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert said in err
+
+
+def test_json_is_one_document(tmp_path: Path) -> None:
+    """With the counts of the engine and of the session; nothing else on stdout."""
+    found = document("tetris", "--player", "planner", "--pieces", 20, "--seed", 7)
+    assert (found["cartridges"], found["pieces"], found["ending"], found["detail"]) == (
+        ["tetris"],
+        20,
+        "limit",
+        "20 pieces",
+    )
+    assert (found["agreement"], found["agreement_first"], found["refused"]) == (1.0, 1.0, 0)
+    assert "passes" not in found
+
+
+def test_a_pipe_gets_lines_the_last_board_and_the_summary() -> None:
+    """And no control characters."""
+    code, out, _ = run("tetris", "--player", "planner", "--pieces", 3, "--seed", 7)
+    assert code == 0
+    assert "\x1b" not in out
+    assert [text.partition(" ")[0] for text in out.splitlines()[:3]] == ["1.", "2.", "3."]
+    assert "pieces 3" in out
+    assert "ending" in out.split("└")[1]
+
+
+def test_options_stand_in_the_log_only_when_they_were_given(tmp_path: Path) -> None:
+    """So that a replay makes the cartridge as it was."""
+    given, plain = tmp_path / "given", tmp_path / "plain"
+    play = ("--player", "random", "--decisions", 5, "--headless", "--log")
+    assert run("tetris", "--opcodes", "moves", "--strategy", "well-filler", *play, given)[0] == 0
+    assert run("scavenger", *play, plain)[0] == 0
+    options = read(given)[0].cartridges[0].options or {}
+    assert (options["opcodes"], options["strategy"]) == ("moves", "well-filler")
+    assert read(plain)[0].cartridges[0].options is None
+    assert verified(given).startswith("verified: 5 whole decisions")
+    assert verified(plain).startswith("verified: 5 whole decisions")
+
+
+@pytest.mark.parametrize("player", ["planner", "random"])
+def test_a_session_that_is_gone_on_with_ends_like_an_uninterrupted_one(tmp_path: Path, player: str) -> None:
+    """Stopped at 8 of 20 decisions; the same instructions, states and totals."""
+    whole, part = tmp_path / "whole", tmp_path / "part"
+    play = ("tetris", "--player", player, "--seed", 3, "--headless")
+    run(*play, "--decisions", 20, "--log", whole)
+    run(*play, "--decisions", 8, "--log", part)
+    assert read(part)[2] is not None
+    code, out, err = run("--resume", part, "--decisions", 20, "--headless")
+    assert code == 0, err
+    assert "20 decisions" in out
+    (_, first, ended), (_, second, ended_too) = read(whole), read(part)
+    assert [(r.instruction, r.state) for r in first] == [(r.instruction, r.state) for r in second]
+    assert ended is not None
+    assert ended_too is not None
+    assert (ended.summary, ended.totals) == (ended_too.summary, ended_too.totals)
+    assert verified(part).startswith("verified: 20 whole decisions")
+
+
+def test_what_stands_in_a_log_is_not_given_again(tmp_path: Path) -> None:
+    """Seed, player and so on; neither is a model for a log without one."""
+    path = tmp_path / "log"
+    run("scavenger", "--player", "random", "--decisions", 3, "--headless", "--log", path)
+    before = path.read_bytes()
+    code, _, err = run("--resume", path, "--seed", 0)
+    assert (code, err) == (2, "error: run: --seed stands in the log, so --resume takes none\n")
+    assert run("--resume", path, "--model", "smollm2")[0] == 2
+    assert run("--resume", tmp_path / "none")[0] == 1
+    assert path.read_bytes() == before
+
+
+def start(*arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "kernel", "run", *map(str, arguments)]
+    return subprocess.Popen(command, cwd=ROOT, env=BARE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_decisions(path: Path) -> None:
+    """Wait until a log holds some decisions."""
+    for _ in range(600):
+        if path.exists() and path.stat().st_size > 5000:
+            return
+        time.sleep(0.05)
+    pytest.fail("the session did not begin")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_closes_the_log_and_prints_the_summary(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    """Between two decisions: the log verifies to its end, and nothing but the note is on stderr."""
+    path = tmp_path / "log"
+    process = start("tetris", "--player", "planner", "--json", "--log", path)
+    wait_for_decisions(path)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert json.loads(out)["ending"] == "interrupted"
+    assert err == f"log: {path}; play it again with: replay {path}\n"
+    assert "to the end: interrupted (stopped by" in verified(path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX pipes")
+def test_a_reader_that_goes_away_ends_the_session(tmp_path: Path) -> None:
+    """The log is closed; no traceback."""
+    path = tmp_path / "log"
+    process = start("tetris", "--player", "planner", "--log", path)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert "Traceback" not in process.stderr.read()
+    process.wait(timeout=30)
+    process.stderr.close()
+    assert "interrupted (nobody reads the output any more)" in verified(path)
+
+
+def test_requests_from_a_file_reach_the_cartridge_that_is_wanted(tmp_path: Path, wishes: dict[str, str]) -> None:
+    """Blank lines are none; the log says which cartridge, which request."""
+    wishes |= {"cold": " heater warmer", "up": " go north", "lock": " door lock"}
+    file, log = tmp_path / "requests", tmp_path / "log"
+    file.write_text("cold\n\nup\n  lock \n")
+    code, out, err = run("home", "scavenger", "--requests", file, "--log", log)
+    assert code == 0, err
+    lines = out.splitlines()
+    assert lines[0].startswith("1. cold -> home.heater(change='warmer') (")
+    assert lines[0].endswith(": the heater is set to 23 degrees")
+    assert lines[1].startswith("2. up -> scavenger.go(direction='north') (")
+    _, decisions, outcome = read(log)
+    assert [(r.cartridge, r.request) for r in decisions] == [("home", "cold"), ("scavenger", "up"), ("home", "lock")]
+    assert all(r.ledger and len(r.ledger) == r.chosen_tokens for r in decisions)
+    assert all(r.text.endswith(f"@{r.cartridge}\n") for r in decisions)
+    assert outcome is not None
+    assert (outcome.ending, outcome.detail) == ("limit", "no more requests")
+    assert verified(log).startswith("verified: 3 whole decisions")
+
+
+@pytest.mark.parametrize("names", [("home",), ("home", "scavenger")])
+def test_requests_come_through_a_pipe(names: Sequence[str], wishes: dict[str, str]) -> None:
+    """Without an option, for several cartridges and for one that has no planner."""
+    wishes["cold"] = " heater warmer"
+    code, out, _ = run(*names, typed="cold\ncold\n")
+    assert code == 0
+    assert "2. cold -> home.heater(change='warmer')" in out
+
+
+def test_a_cartridge_with_a_planner_takes_requests_when_told(wishes: dict[str, str]) -> None:
+    """`--requests -` reads the pipe."""
+    wishes["stop"] = " stop"
+    assert run("robot", "--requests", "-", typed="stop\n")[1].startswith("1. stop -> robot.stop() (")
+
+
+def test_cartridges_join_and_leave_between_requests(tmp_path: Path, wishes: dict[str, str]) -> None:
+    """What left is not chosen, however much it is wanted; the log with both replays."""
+    wishes |= {"cold": " heater warmer", "up": " go north"}
+    log = tmp_path / "log"
+    typed = "cold\n/join scavenger\nup\n/leave home\ncold\n"
+    found = document("home", "--log", log, typed=typed)
+    assert [r.cartridge for r in read(log)[1]] == ["home", "scavenger", "scavenger"]
+    assert (found["cartridges"], found["decisions"]) == (["scavenger"], 3)
+    assert verified(log).startswith("verified: 3 whole decisions")
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "said"),
+    [
+        ("/jon home\n", 2, "'/jon home' is no request; say /join NAME or /leave NAME"),
+        ("/leave home\n", 2, "cartridge 'home' is the only one"),
+        ("/join tetriss\n", 2, "no cartridge 'tetriss'; did you mean 'tetris'?"),
+    ],
+)
+def test_lines_that_are_no_requests_are_refused(wishes: dict[str, str], typed: str, code: int, said: str) -> None:
+    """In a pipe they end the session; one line on stderr."""
+    found, _, err = run("home", "--headless", typed=typed)
+    assert found == code
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_a_file_of_requests_that_cannot_be_read_is_misuse(tmp_path: Path, wishes: dict[str, str]) -> None:
+    """Missing, or not text."""
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\xff")
+    for name, said in (("none", "No such file"), ("bytes", "not UTF-8")):
+        code, _, err = run("home", "--requests", tmp_path / name, "--headless")
+        assert code == 2
+        assert said in err
+
+
+def test_a_goal_ends_when_it_repeats_itself(tmp_path: Path, wishes: dict[str, str]) -> None:
+    """The door of seed 0 is locked already: locking it again changes nothing, and the log names the ending."""
+    wishes["lock up"] = " door lock"
+    log = tmp_path / "log"
+    found = document("home", "--goal", "lock up", "--log", log)
+    assert found["ending"] == "repeat"
+    outcome = read(log)[2]
+    assert outcome is not None
+    assert (outcome.ending, outcome.detail) == ("repeat", "home.door(action='lock') again on an unchanged state")
+    assert verified(log).startswith("verified")
+
+
+def test_a_goal_is_given_up_after_its_steps(wishes: dict[str, str]) -> None:
+    """Louder, louder, ... changes the state until the music is at its loudest; three steps are the limit here."""
+    wishes["loud"] = " music louder"
+    found = document("home", "--goal", "loud", "--decisions", 3)
+    assert (found["ending"], found["decisions"], found["detail"]) == ("limit", 3, "3 decisions")
+
+
+def test_a_redacted_log_holds_no_request_and_goes_on_with_its_salt(tmp_path: Path, wishes: dict[str, str]) -> None:
+    """The new salt is told once, on stderr; a wrong or missing one is refused."""
+    wishes["secret-7"] = " door lock"
+    log = tmp_path / "log"
+    code, _, err = run("home", "--headless", "--redact", "--log", log, typed="secret-7\n")
+    assert code == 0
+    salt = err.splitlines()[1].removeprefix("salt ").partition(":")[0]
+    assert len(bytes.fromhex(salt)) == 16
+    assert b"secret-7" not in log.read_bytes()
+    assert salt.encode() not in log.read_bytes()
+    assert verified(log).startswith("verified: 1 whole decision")
+    assert run("--resume", log, "--headless", typed="")[0] == 2
+    code, _, err = run("--resume", log, "--salt", salt, "--headless", typed="secret-7\n")
+    assert code == 0, err
+    assert b"secret-7" not in log.read_bytes()
+    assert verified(log).startswith("verified: 2 whole decisions")
+
+
+def test_a_ledger_can_be_left_out(tmp_path: Path, wishes: dict[str, str]) -> None:
+    """`--no-ledger`."""
+    wishes["cold"] = " heater warmer"
+    log = tmp_path / "log"
+    run("home", "--headless", "--no-ledger", "--log", log, typed="cold\n")
+    assert read(log)[1][0].ledger is None
+
+
+def test_a_log_of_another_model_is_not_gone_on_with(
+    tmp_path: Path, wishes: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is left as it was."""
+    log = tmp_path / "log"
+    run("home", "--headless", "--log", log, typed="a\n")
+    before = log.read_bytes()
+    make = opening.load_kernel
+
+    def other(*arguments: Any, **options: Any) -> Kernel:
+        made = make(*arguments, **options)
+        made.backend.fingerprint = "other"
+        return made
+
+    monkeypatch.setattr(opening, "load_kernel", other)
+    code, _, err = run("--resume", log, typed="a\n")
+    assert code == 1
+    assert "'smollm2' is another model, other" in err
+    assert log.read_bytes() == before
+
+
+REQUESTS = {
+    "I'm freezing": "home", "walk north": "scavenger", "it is too dark in the kitchen": "home",
+    "go one step east": "scavenger", "lock the front door": "home", "walk to the south": "scavenger",
+    "play some music": "home", "go west": "scavenger", "vacuum the floor": "home", "head north": "scavenger",
+}  # fmt: skip
+
+
+@pytest.fixture
+def one_thread() -> tuple[str, int]:
+    """Options that leave the other cores alone."""
+    return "--threads", 1
+
+
+@pytest.mark.model
+def test_ten_mixed_requests_reach_the_right_cartridge(
+    tmp_path: Path, smollm2_path: Path, one_thread: tuple[str, int]
+) -> None:
+    """At least eight, by the default rule, each a legal instruction; the log shows which."""
+    file, log = tmp_path / "requests", tmp_path / "log"
+    file.write_text("\n".join(REQUESTS))
+    found = document("home", "scavenger", "--requests", file, "--log", log, "--model", smollm2_path, *one_thread)
+    _, decisions, _ = read(log)
+    assert [r.request for r in decisions] == list(REQUESTS)
+    assert sum(r.cartridge == REQUESTS[r.request or ""] for r in decisions) >= 8
+    assert (found["refused"], found["passes_per_decision"]) == (0, 1.0)
+
+
+@pytest.mark.model
+def test_a_real_model_plays_and_goes_on(tmp_path: Path, smollm2_path: Path, one_thread: tuple[str, int]) -> None:
+    """Three placements, then three more: six decisions with a ledger for every choice, none illegal."""
+    log = tmp_path / "log"
+    document("tetris", "--pieces", 3, "--seed", 7, "--log", log, "--model", smollm2_path, *one_thread)
+    found = document("--resume", log, "--pieces", 6, *one_thread)
+    _, decisions, outcome = read(log)
+    assert (found["decisions"], found["refused"], len(decisions)) == (6, 0, 6)
+    assert all(len(r.ledger or ()) == r.chosen_tokens for r in decisions)
+    assert outcome is not None
+    assert verified(log).startswith("verified: 6 whole decisions")
