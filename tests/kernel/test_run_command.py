@@ -141,7 +141,7 @@ def test_options_stand_in_the_log_only_when_they_were_given(tmp_path: Path) -> N
 def test_a_session_that_is_gone_on_with_ends_like_an_uninterrupted_one(tmp_path: Path, player: str) -> None:
     """Stopped at 8 of 20 decisions; the same instructions, states and totals."""
     whole, part = tmp_path / "whole", tmp_path / "part"
-    play = ("tetris", "--player", player, "--seed", 3, "--headless")
+    play = ("tetris", "--opcodes", "moves", "--player", player, "--seed", 3, "--headless")
     run(*play, "--decisions", 20, "--log", whole)
     run(*play, "--decisions", 8, "--log", part)
     assert read(part)[2] is not None
