@@ -109,7 +109,11 @@ def with_strategy(cartridge: Cartridge, strategy: Strategy) -> Cartridge:
 def told(prompt: Prompt, strategy: Strategy) -> Prompt:
     """Return a prompt that begins with the strategy, and its nulls as well: they leave out what decides, only that."""
     head = Part(f"{strategy.prose}\n\n")
-    return Prompt((head, *prompt.parts), tuple((head, *null) for null in prompt.nulls))
+    return Prompt(
+        (head, *prompt.parts),
+        tuple((head, *null) for null in prompt.nulls),
+        tuple((head, *parts) for parts in prompt.rotations),
+    )
 
 
 class StrategyView:

@@ -153,7 +153,7 @@ class Decider:
 
     def _choose(self, situation: Situation, record: DecisionRecord) -> Choice:
         player = self._player
-        ids, nulls = self._prompts.take(record)
+        ids, nulls, rotations = self._prompts.take(record)
         vocabulary = player.kernel.vocabulary
         if not ids or not self._same_ids:
             self._rewritten += 1
@@ -164,10 +164,11 @@ class Decider:
             ids,
             nulls,
             player.opcodes,
-            player.opcodes.subset_of([player.leaf(i) for i in situation.legal]),
+            player.opcodes.subset_of([player.leaf(i) for i in situation.choices]),
             rule=player.rule,
             prior=player.prior(situation.options),
             number=record.n,
+            rotations=rotations,
         )
         text = player.opcodes.texts[decision.index]
         return Choice(player.wire.parse(text), text, decision)

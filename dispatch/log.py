@@ -115,23 +115,30 @@ class LogWriter:
         """How many decisions are written; one that Ctrl-C broke into counts, since its line will be finished."""
         return self._n if self._pending is None else self._pending.place.n
 
-    def decision(self, record: DecisionRecord, prompt: Sequence[int] = (), nulls: Sequence[Sequence[int]] = ()) -> None:
+    def decision(
+        self,
+        record: DecisionRecord,
+        prompt: Sequence[int] = (),
+        nulls: Sequence[Sequence[int]] = (),
+        rotations: Sequence[Sequence[int]] = (),
+    ) -> None:
         """Write one decision.
 
         Args:
             record: with `n` one more than the last.
             prompt: all ids that the model read before it chose; the record's `prompt` is made from them.
-            nulls: the same for each null prompt.
+            nulls, rotations: the same for each null prompt and for each other order of the options.
         """
         if record.n != self.n + 1 and self.error is None:
             raise LogError(f"log: decision {record.n} cannot follow decision {self.n}")
         if self._redact is not None:
-            record, prompt = self._redact.decision(record, prompt, nulls), ()
+            record, prompt = self._redact.decision(record, prompt, nulls, rotations), ()
         if len(prompt):
             record = record.model_copy(
                 update={
                     "prompt": delta(prompt, self._prompt),
                     "nulls": tuple(delta(null, prompt) for null in nulls) or None,
+                    "rotations": tuple(delta(ids, prompt) for ids in rotations) or None,
                 }
             )
         self._write(record, record.n, list(prompt) if len(prompt) else self._prompt)

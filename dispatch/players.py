@@ -38,12 +38,19 @@ class Situation:
         legal: every instruction that may be chosen now.
         options: the planner's, best first; of several cartridges one after the other.
         prompt: what a model would read.
+        ratified: the offered instructions, where the cartridge lets a model choose among those only.
     """
 
     number: int
     legal: Sequence[Instruction]
     options: Sequence[Option]
     prompt: Prompt
+    ratified: Sequence[Instruction] = ()
+
+    @property
+    def choices(self) -> Sequence[Instruction]:
+        """What a model chooses among."""
+        return self.ratified or self.legal
 
 
 @dataclass(frozen=True)
@@ -142,7 +149,7 @@ class ModelPlayer:
 
     def choose(self, situation: Situation) -> Choice:
         """See Player."""
-        legal = self.opcodes.subset_of([self.leaf(i) for i in situation.legal])
+        legal = self.opcodes.subset_of([self.leaf(i) for i in situation.choices])
         started = time.perf_counter()
         decision = self.kernel.decide(
             situation.prompt,

@@ -220,15 +220,19 @@ class Prompts:
     def __init__(self) -> None:
         self._ids: list[int] = []
 
-    def take(self, record: DecisionRecord) -> tuple[list[int], list[list[int]]]:
-        """Return all prompt ids of the next decision, and those of its null prompts; empty when none were logged.
+    def take(self, record: DecisionRecord) -> tuple[list[int], list[list[int]], list[list[int]]]:
+        """Return all prompt ids of the next decision, of its null prompts and of its rotations; empty when not logged.
 
         Raises LogError when a difference keeps more than there is.
         """
         if record.prompt is None:
-            return [], []
+            return [], [], []
         self._ids = _undelta(record.n, record.prompt, self._ids)
-        return self._ids, [_undelta(record.n, null, self._ids) for null in record.nulls or ()]
+        return (
+            self._ids,
+            [_undelta(record.n, null, self._ids) for null in record.nulls or ()],
+            [_undelta(record.n, ids, self._ids) for ids in record.rotations or ()],
+        )
 
 
 def _undelta(n: int, delta: Delta, base: list[int]) -> list[int]:

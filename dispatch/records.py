@@ -236,6 +236,8 @@ class DecisionRecord(Record):
     """Prompt ids, as difference from the prompt ids of the decision before."""
     nulls: tuple[Delta, ...] | None = None
     """Null prompt ids, each as difference from this decision's prompt ids."""
+    rotations: tuple[Delta, ...] | None = None
+    """Ids of the prompt with its options in other orders, each as difference from this decision's prompt ids."""
     legal: tuple[LegalRow, ...] | None = None
     """The legal opcodes, in the order in which they were offered to the rule; of very many the best by score."""
     legal_count: int | None = None

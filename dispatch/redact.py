@@ -64,7 +64,13 @@ class Redactor:
             update["model"] = record.model.model_copy(update={"name": PurePath(record.model.name).name})
         return record.model_copy(update=update)
 
-    def decision(self, record: DecisionRecord, prompt: Sequence[int], nulls: Sequence[Sequence[int]]) -> DecisionRecord:
+    def decision(
+        self,
+        record: DecisionRecord,
+        prompt: Sequence[int],
+        nulls: Sequence[Sequence[int]],
+        rotations: Sequence[Sequence[int]] = (),
+    ) -> DecisionRecord:
         """Return a decision without request and prompts, their hashes beside it."""
         hashes = dict(record.redacted or {})
         if record.request is not None:
@@ -72,5 +78,6 @@ class Redactor:
         if len(prompt):
             hashes["prompt"] = self.hash(prompt)
             hashes |= {f"null {at}": self.hash(null) for at, null in enumerate(nulls, 1)}
-        dropped = {"request": None, "prompt": None, "nulls": None}
+            hashes |= {f"rotation {at}": self.hash(ids) for at, ids in enumerate(rotations, 1)}
+        dropped = {"request": None, "prompt": None, "nulls": None, "rotations": None}
         return record.model_copy(update=dropped | {"redacted": hashes or None})

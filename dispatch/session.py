@@ -223,7 +223,8 @@ class Session:
         prompt = cartridge.view.prompt(self.engines[name], offered, request)
         if request and offered and prompt == cartridge.view.prompt(self.engines[name], (), request):
             offered = []  # the view does not show them beside a request
-        return Situation(number, legal, ranked, prompt), tuple(offered)
+        ratified = [option.instruction for option in offered] if cartridge.ratifies else []
+        return Situation(number, legal, ranked, prompt, ratified), tuple(offered)
 
     def _started(self, cartridge: Cartridge) -> Engine:
         engine = cartridge.engine()
@@ -278,6 +279,7 @@ class Session:
             record(turn, state, self.seconds),
             decision.prompt if decision is not None else (),
             decision.nulls if decision is not None else (),
+            decision.rotations if decision is not None else (),
         )
 
 

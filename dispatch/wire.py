@@ -155,7 +155,9 @@ class Wire:
                 raise BuildError(f"{cartridge}.{opcode.method} is declared twice")
             required = sorted(name for name, field in opcode.model_fields.items() if field.is_required())
             if opcode.wire_phrase and sorted(SLOT.findall(opcode.wire_phrase)) != required:
-                raise BuildError(f"{cartridge}.{opcode.method}: {opcode.wire_phrase!r} has to name {required} once each")
+                raise BuildError(
+                    f"{cartridge}.{opcode.method}: {opcode.wire_phrase!r} has to name {required} once each"
+                )
             self._opcodes[cartridge, opcode.method] = opcode
 
     @property

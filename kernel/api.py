@@ -50,7 +50,7 @@ class Kernel:
         model: str = "smollm2",
         *,
         n_ctx: int = 2048,
-        n_seq: int = 64,
+        n_seq: int = 128,
         threads: int | None = None,
         gpu_layers: int = 0,
     ) -> Self:
@@ -146,6 +146,7 @@ class Kernel:
             rule=rule,
             prior=prior,
             number=number,
+            rotations=[self.vocabulary.prompt(parts) for parts in prompt.rotations],
             watch=watch,
         )
 
@@ -159,6 +160,7 @@ class Kernel:
         rule: Rule | None = None,
         prior: Floats | None = None,
         number: int = 0,
+        rotations: Sequence[Sequence[int]] = (),
         watch: Watch | None = None,
     ) -> Decision:
         """Choose behind prompts that are token ids already, as a replay has them."""
@@ -170,9 +172,15 @@ class Kernel:
             rule,
             prior=prior,
             number=number,
+            rotations=rotations,
             watch=watch,
         )
-        return replace(decision, prompt=tuple(prompt), nulls=tuple(map(tuple, nulls)))
+        return replace(
+            decision,
+            prompt=tuple(prompt),
+            nulls=tuple(map(tuple, nulls)),
+            rotations=tuple(map(tuple, rotations)),
+        )
 
     def close(self) -> None:
         """Free the model's context."""

@@ -44,6 +44,7 @@ class Chooser:
         *,
         prior: Floats | None = None,
         number: int = 0,
+        rotations: Sequence[Sequence[int]] = (),
         watch: Watch | None = None,
     ) -> Decision:
         """Choose one legal opcode.
@@ -53,6 +54,8 @@ class Chooser:
             nulls: ids of the null prompts; needed by `calibrated` only.
             prior: float64, shape (n_leaves,): the planner's scores by opcode index, NaN where it has none.
             number: of the decision, for `sample`.
+            rotations: ids of the prompt with its options in other orders; `calibrated` averages over all orders
+                where the set is small enough to score whole.
             watch: sees the rows of the choosing steps, chosen or not.
 
         Raises:
@@ -71,7 +74,7 @@ class Chooser:
         tree = self.scorer.tree(opcodes, subset)
         if tree is None:
             return self._search(opcodes, subset, prompt, nulls, rule, prior, watch)
-        return self._whole(opcodes, subset, tree, prompt, nulls, rule, prior, number, watch)
+        return self._whole(opcodes, subset, tree, [prompt, *rotations], nulls, rule, prior, number, watch)
 
     def _forced(self, opcodes: OpcodeSet, subset: Subset, rule: Rule) -> Decision:
         leaves = subset.leaves()
@@ -85,7 +88,7 @@ class Chooser:
         opcodes: OpcodeSet,
         subset: Subset,
         tree: ScoreTree,
-        prompt: Sequence[int],
+        prompts: Sequence[Sequence[int]],
         nulls: Sequence[Sequence[int]],
         rule: Rule,
         prior: Floats | None,
@@ -95,9 +98,11 @@ class Chooser:
         wanted = nulls if rule.name is RuleName.CALIBRATED else ()
         known = [self._recall(opcodes, subset, null) for null in wanted]
         missing = [null for null, found in zip(wanted, known, strict=True) if found is None]
-        scores = self.scorer.score([prompt, *missing], tree, watch)
-        raw, fresh = scores.log_probabilities[0], iter(scores.log_probabilities[1:])
-        for ids, values in zip(missing, scores.log_probabilities[1:], strict=True):
+        orders = prompts if wanted else prompts[:1]
+        scores = self.scorer.score([*orders, *missing], tree, watch)
+        raw = scores.log_probabilities[: len(orders)].mean(axis=0)
+        fresh = iter(scores.log_probabilities[len(orders) :])
+        for ids, values in zip(missing, scores.log_probabilities[len(orders) :], strict=True):
             self._remember(opcodes, subset, ids, values)
         null = np.mean([next(fresh) if k is None else k for k in known], axis=0) if wanted else None
         compared = _combined(raw, null, rule, _of(prior, scores.leaves))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -123,15 +124,15 @@ def tokens_of(vocabulary: Vocabulary, data: bytes) -> list[int]:
     return out
 
 
-_known_pieces: dict[int, tuple[Vocabulary, dict[bytes, int]]] = {}
+_known_pieces: weakref.WeakKeyDictionary[Vocabulary, dict[bytes, int]] = weakref.WeakKeyDictionary()
 
 
 def _pieces(vocabulary: Vocabulary) -> dict[bytes, int]:
-    known = _known_pieces.get(id(vocabulary))
+    known = _known_pieces.get(vocabulary)
     if known is None:
         text = np.flatnonzero(vocabulary.is_text).tolist()
-        known = _known_pieces[id(vocabulary)] = (vocabulary, {vocabulary.pieces[i]: i for i in reversed(text)})
-    return known[1]
+        known = _known_pieces[vocabulary] = {vocabulary.pieces[i]: i for i in reversed(text)}
+    return known
 
 
 class Closing:

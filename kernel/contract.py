@@ -25,11 +25,14 @@ class Prompt:
     """What the model reads before a decision.
 
     `nulls` are the same prompt with what decides blanked (the evaluations, the request): they measure how
-    much the model likes each opcode for reasons that have nothing to do with this state.
+    much the model likes each opcode for reasons that have nothing to do with this state. `rotations` are the same
+    prompt with what it lists in other orders: `calibrated` averages over them, so that a place in a list, first or
+    last, helps nobody (2511.21709); each needs its own null beside the others.
     """
 
     parts: tuple[Part, ...]
     nulls: tuple[tuple[Part, ...], ...] = ()
+    rotations: tuple[tuple[Part, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,8 @@ class Cartridge:
     view: View
     planner: Planner | None = None
     offered: int = 3
+    ratifies: bool = False
+    """Whether a model chooses among the offered options only, or among all that is legal."""
     cases: Callable[[], Sequence[Case]] | None = field(default=None, compare=False)
     more_cases: Mapping[str, Callable[[], Sequence[Case]]] = field(default_factory=dict, compare=False)
     """Further labelled sets by name, such as a harder one. `cases` is the set that is meant when none is named."""

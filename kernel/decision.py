@@ -38,7 +38,7 @@ class Decision:
         margin: score of the winner minus that of the second.
         legal_mass: probability that the full vocabulary gave to the legal ids at the first branch.
         chosen_tokens, forced_tokens: how many of `ids` were a choice, and how many had no alternative.
-        prompt, nulls: ids that the model read.
+        prompt, nulls, rotations: ids that the model read.
         passes, tokens_evaluated: cost in calls of llama_decode and tokens, null prompts included.
     """
 
@@ -62,6 +62,7 @@ class Decision:
     refused_removals: int = 0
     prompt: tuple[int, ...] = field(default=(), repr=False)
     nulls: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
+    rotations: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:

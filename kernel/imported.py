@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,7 +13,6 @@ from kernel.canon import canonical
 from kernel.errors import OpcodeError
 from kernel.keywords import Note
 from kernel.opcode import Instruction, Opcode
-from kernel.recogniser import Recogniser
 from kernel.schema import Argument, Parameters, read_parameters
 
 
@@ -63,7 +61,7 @@ class SchemaOpcode(Opcode):
             if name not in values:
                 if argument.required:
                     raise OpcodeError(f"{cls.method}.{name}: is missing")
-            elif not _reader(argument).accepts(canonical(values[name])):
+            elif not argument.recogniser.accepts(canonical(values[name])):
                 schema = cls.schema_.get("properties", {}).get(name, {})
                 raise OpcodeError(f"{cls.method}.{name}: {values[name]!r} does not satisfy {canonical(schema)}")
         return cls(values={name: values[name] for name in known if name in values})
@@ -77,24 +75,6 @@ class SchemaOpcode(Opcode):
     def notes(cls) -> tuple[Note, ...]:
         """Return what of the schema is not held to the letter."""
         return cls.parameters.notes
-
-
-class _Reader:
-    """Keeps the recogniser of an argument beside it."""
-
-    def __init__(self, argument: Argument) -> None:
-        self.argument = argument
-
-    @cached_property
-    def recogniser(self) -> Recogniser:
-        return Recogniser(self.argument.shape)
-
-
-_readers: dict[int, _Reader] = {}
-
-
-def _reader(argument: Argument) -> Recogniser:
-    return _readers.setdefault(id(argument), _Reader(argument)).recogniser
 
 
 def opcode_of(method: str, schema: Mapping[str, Any] | None, *, original: str = "") -> type[SchemaOpcode]:

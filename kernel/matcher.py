@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Self
 
 import numpy as np
@@ -12,8 +11,6 @@ from kernel.closing import Closing, Reading
 from kernel.errors import ContextError, NoLegalOpcodeError
 from kernel.slots import Mask
 from kernel.stages import FINISHED, Place, Stages
-
-_closings: weakref.WeakKeyDictionary[Stages, Closing] = weakref.WeakKeyDictionary()
 
 
 class Matcher:
@@ -32,10 +29,9 @@ class Matcher:
         self.ids: list[int] = []
         self._places: list[Place] = [stages.start]
         self._readings: list[Reading | None] = [None]
-        closing = _closings.get(stages)
-        if closing is None:
-            closing = _closings[stages] = Closing(stages)
-        self._closing = closing
+        if "closing" not in stages.memo:
+            stages.memo["closing"] = Closing(stages)
+        self._closing: Closing = stages.memo["closing"]
         if budget is not None and (needed := len(self.closing())) > budget:
             raise ContextError(f"the shortest opcode has {needed} ids, but there is room for {budget}")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from kernel.canon import canonical
@@ -40,6 +41,11 @@ class Argument:
     required: bool
     default: str | None = None
     description: str = ""
+
+    @cached_property
+    def recogniser(self) -> Recogniser:
+        """Reads texts of the value, made at the first use."""
+        return Recogniser(self.shape)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,6 +99,8 @@ class Stages:
         self.vocabulary = vocabulary
         self.stages: list[Stage] = []
         self.grammars: list[Grammar] = []
+        self.memo: dict[str, Any] = {}
+        """What others have worked out of these stages."""
         builder = _Builder(self, vocabulary)
         builder.build([(shape, None) for shape in shapes])
         self.start = Place(0)
@@ -110,6 +112,7 @@ class Stages:
         self.vocabulary = vocabulary
         self.stages = [Stage(trie, [END] * trie.n_leaves)]
         self.grammars = []
+        self.memo = {}
         self.start = Place(0)
         return self
 

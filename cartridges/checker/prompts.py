@@ -73,7 +73,7 @@ def length(subject: Subject) -> str:
         for request in ("", REQUEST):
             prompt = subject.cartridge.view.prompt(engine, options, request)
             for name, vocabulary in subject.vocabularies.items():
-                for parts in (prompt.parts, *prompt.nulls):
+                for parts in (prompt.parts, *prompt.nulls, *prompt.rotations):
                     try:
                         count = len(vocabulary.prompt(parts))
                     except KernelError as error:
@@ -127,5 +127,5 @@ def _markers(vocabulary: Vocabulary) -> list[str]:
 
 def _controls(prompt: Prompt, vocabulary: Vocabulary) -> list[int]:
     """Return the control ids of a prompt, its nulls included."""
-    ids = [i for parts in (prompt.parts, *prompt.nulls) for i in vocabulary.prompt(parts)]
+    ids = [i for parts in (prompt.parts, *prompt.nulls, *prompt.rotations) for i in vocabulary.prompt(parts)]
     return [i for i in ids if vocabulary.attributes[i] & CONTROL]

@@ -32,6 +32,7 @@ def make(opcodes: str = "place") -> Cartridge:
         engine=partial(TetrisEngine, opcodes),
         view=TetrisView(),
         planner=TetrisPlanner(),
+        ratifies=opcodes == "place",
         cases=partial(cases, opcodes),
         options={"opcodes": opcodes},
     )

@@ -24,7 +24,7 @@ class Move(Opcode):
 class Place(Opcode):
     """Put the piece down with its leftmost cells in a column, after that many clockwise turns."""
 
-    wire_phrase: ClassVar[str] = "{column} {rotation}"
+    wire_phrase: ClassVar[str] = "{column}-{rotation}"
     column: int = Field(ge=0, le=9)
     rotation: Literal[0, 1, 2, 3]
 

@@ -21,9 +21,9 @@ def label(instruction: Instruction) -> str:
     """Return an instruction as the compact wire form says it: the key, or column and rotation.
 
     >>> label(Instruction.of("tetris", "place", column=3, rotation=1))
-    '3 1'
+    '3-1'
     """
-    return " ".join(str(value) for value in instruction.args.values())
+    return "-".join(str(value) for value in instruction.args.values())
 
 
 def marks(options: Sequence[Option]) -> list[str]:
@@ -43,12 +43,18 @@ def shuffled(options: Sequence[Option], state_hash: str) -> list[int]:
 
 
 def prompt(engine: TetrisEngine, options: Sequence[Option], request: str = "") -> Prompt:
-    """Return the marked options in shuffled order; the null is the same with the marks and the request blanked."""
-    marked, order = marks(options), shuffled(options, engine.state_hash())
+    """Return the marked options in shuffled order, and rotated; the nulls have the marks and the request blanked."""
+    marked, shown = marks(options), shuffled(options, engine.state_hash())
+    orders = [shown[n:] + shown[:n] for n in range(len(shown))] or [shown]
 
-    def parts(words: Sequence[str], said: str) -> tuple[Part, ...]:
+    def parts(words: Sequence[str], said: str, order: Sequence[int]) -> tuple[Part, ...]:
         lines = "".join(f"{words[n]} {label(options[n].instruction)}\n" for n in order)
         asked = (Part(f"{said}\n"),) if request else ()
         return (*asked, Part(f"{lines}{BEST}", trusted=True))
 
-    return Prompt(parts(marked, request), (parts([BLANK] * len(options), "N/A"),))
+    blank = [BLANK] * len(options)
+    return Prompt(
+        parts(marked, request, orders[0]),
+        tuple(parts(blank, "N/A", order) for order in orders),
+        tuple(parts(marked, request, order) for order in orders[1:]),
+    )

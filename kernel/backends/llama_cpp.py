@@ -156,7 +156,7 @@ class LlamaCppBackend:
         *,
         n_ctx: int = 2048,
         n_batch: int | None = None,
-        n_seq: int = 64,
+        n_seq: int = 128,
         threads: int | None = None,
         gpu_layers: int = 0,
         verbose: bool = False,

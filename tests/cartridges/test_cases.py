@@ -231,7 +231,7 @@ def test_tetris_prompts_are_distinct_and_mark_the_answer(tetris: list[Case]) -> 
         assert len(set(found.options)) == 3
         marks = ["best:" if option == found.answer else "other:" for option in found.options]
         assert lines == [*(mark + option for mark, option in zip(marks, found.options, strict=True)), "best:"]
-        (null,) = ("".join(part.text for part in null) for null in found.prompt.nulls)
+        null = "".join(part.text for part in found.prompt.nulls[0])
         assert null.splitlines() == [*(f"some:{option}" for option in found.options), "best:"]
 
 
