@@ -387,3 +387,37 @@ def test_a_real_model_plays_and_goes_on(tmp_path: Path, smollm2_path: Path, one_
     assert all(len(r.ledger or ()) == r.chosen_tokens for r in decisions)
     assert outcome is not None
     assert verified(log).startswith("verified: 6 whole decisions")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
+def test_at_a_terminal_a_person_is_asked_and_one_ctrl_c_is_enough(tmp_path: Path) -> None:
+    """A wrong line is told and the session goes on; Ctrl-C at the prompt ends it with its summary and 130."""
+    import pty
+
+    log = tmp_path / "log"
+    command = ["-m", "kernel", "run", "home", "--player", "random", "--requests", "-", "--log", str(log)]
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(ROOT)
+        os.execve(sys.executable, [sys.executable, *command], BARE)
+    text = ""
+
+    def until(what: str) -> None:
+        nonlocal text
+        while what not in text:
+            text += os.read(terminal, 1 << 16).decode()
+        text = text.partition(what)[2]
+
+    until("> ")
+    os.write(terminal, b"light\n")
+    until("1. light -> home.")
+    until("> ")
+    os.write(terminal, b"/leave hom\n")
+    until("no cartridge 'hom' takes part; did you mean 'home'?")
+    until("> ")
+    os.write(terminal, b"\x03")
+    until("interrupted")
+    until("play it again with")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 130
+    os.close(terminal)
+    assert verified(log) == "verified: 1 whole decision verifies to the end: interrupted (stopped by a person)"
