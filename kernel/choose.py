@@ -140,7 +140,6 @@ class Chooser:
             raise UsageError(f"{len(subset)} legal opcodes are too many to sample over; use 'exact' or fewer")
         before = self.context.cost
         leaves = np.sort(subset.leaves())
-        column = {leaf: n for n, leaf in enumerate(leaves.tolist())}
         null = None
         if rule.name is RuleName.CALIBRATED:
             null = np.mean([self._null_of_all(opcodes, subset, n, leaves) for n in nulls], axis=0)
@@ -150,10 +149,9 @@ class Chooser:
             bonus[leaves] = _combined(np.zeros(len(leaves)), null, rule, _of(prior, leaves))
         found = BestFirst(self.context, self.scorer.rows, opcodes, subset, bonus, watch).run(list(prompt))
         raw = np.full(len(leaves), np.nan)
-        for leaf, value in found.known.items():
-            raw[column[leaf]] = value
+        raw[np.searchsorted(leaves, list(found.known))] = list(found.known.values())
         scores = raw + bonus[leaves] if bonus is not None else raw
-        position = column[found.best]
+        position = int(np.searchsorted(leaves, found.best))
         # Shares are lower bounds: all that is still open could at most have this much.
         top = float(scores[position])
         if not np.isfinite(top):
