@@ -157,7 +157,7 @@ class Chooser:
         if not np.isfinite(top):
             raise LogitsError(f"none of {len(scores)} legal opcodes has a finite log-probability")
         weights = np.exp(scores - top)
-        total = float(np.nansum(weights)) + (found.open_mass * float(np.exp(-top)) if bonus is None else 0.0)
+        total = float(np.nansum(weights)) + found.open_share
         decision = self._decision(
             opcodes, subset, rule, leaves, scores, raw, null, weights / total, position, found.mass,
             self.context.cost - before,

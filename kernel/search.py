@@ -8,6 +8,7 @@ whatever the number of opcodes.
 from __future__ import annotations
 
 import heapq
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,14 +32,14 @@ class Found:
     Attributes:
         best: opcode index of the winner; ties go to the first in the order of ids.
         known: log-probability of each opcode that was evaluated to its end.
-        open_mass: probability that the rest, never evaluated, can have at most (all of it together).
+        open_share: how much all that was not evaluated can have at most, as a multiple of what the winner has.
         runner_up: upper bound of the score of every other opcode.
         mass: probability of the legal ids at the first branch.
     """
 
     best: int
     known: dict[int, float]
-    open_mass: float
+    open_share: float
     runner_up: float
     mass: float
 
@@ -122,11 +123,12 @@ class BestFirst:
                 if place.sequence not in (None, MAIN):
                     self.context.drop(place.sequence)
         winner = heapq.heappop(self._heap)
-        rest = [item for item in self._heap if not item.done]
+        # what is below an open edge has at most the edge's probability together, times its largest bonus
+        rest = sum(math.exp(winner.key[0] - item.key[0]) for item in self._heap if not item.done)
         return Found(
             winner.leaf,
             self._known,
-            float(np.exp([item.value for item in rest]).sum()) if rest else 0.0,
+            rest,
             -self._heap[0].key[0] if self._heap else float("-inf"),
             self.mass,
         )

@@ -471,9 +471,25 @@ def test_a_search_is_calibrated_too(tools: SimpleNamespace, calibration: float, 
     bench = Bench(tools)
     d = bench(Rule(RuleName.CALIBRATED, calibration), nulls=["N"])
     assert d.index == winner
+    assert np.nansum(d.shares) <= 1 + 1e-9
     again = bench(Rule(RuleName.CALIBRATED, calibration), nulls=["N"])
     assert again.index == winner
     assert again.passes < d.passes
+
+
+@pytest.mark.usefixtures("tiny_limit")
+def test_shares_after_a_calibrated_search_are_lower_bounds(tools: SimpleNamespace) -> None:
+    """`left` is at 0.7 / 0.01 = 70; below `right` is at most 0.2 / 0.0025 = 80, so that is looked into: 4 and 8.
+
+    With 0.15 it is 60 at most, not looked into, and counted as 60: 70 / 130.
+    """
+    table = {**TABLE, ("P",): {"left": 0.7, "right": 0.2}, ("N",): {"left": 0.01, "right": 0.05}}
+    d = Bench(tools, table)(RuleName.CALIBRATED, nulls=["N"])
+    assert (d.index, d.probability) == (LEFT, pytest.approx(70 / 82, abs=1e-4))
+    table[("P",)] = {"left": 0.7, "right": 0.15}
+    d = Bench(tools, table)(RuleName.CALIBRATED, nulls=["N"])
+    assert (d.index, d.probability) == (LEFT, pytest.approx(70 / 130, abs=1e-4))
+    assert d.margin == pytest.approx(math.log(70 / 60), abs=1e-4)
 
 
 @pytest.mark.usefixtures("tiny_limit")

@@ -105,7 +105,7 @@ def test_ten_thousand_literals_have_the_winner_of_brute_force(
         f"\n{SAMPLES} sub-lists: {SAMPLES - close} same winner, {close} settled one token at a time; passes median "
         f"{statistics.median(passes)}, most {max(passes)}; tokens median {statistics.median(tokens)}"
     )
-    assert close <= max(2, SAMPLES // 10)
+    assert close <= max(3, SAMPLES // 6)
 
 
 @pytest.mark.parametrize("prompt", PROMPTS[:2])
