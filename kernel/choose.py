@@ -25,6 +25,9 @@ Floats = NDArray[np.float64]
 
 NULLS_KEPT = 256
 
+NULL_LIMIT = 100_000
+"""Tokens that a null prompt may cost, once: minutes for a small model on two cores."""
+
 
 class Chooser:
     """Applies rules on one context. Remembers what null prompts said, so one that does not vary costs nothing."""
@@ -59,7 +62,8 @@ class Chooser:
             watch: sees the rows of the choosing steps, chosen or not.
 
         Raises:
-            UsageError: `calibrated` without a null prompt.
+            UsageError: `calibrated` without a null prompt, or over so many opcodes that the null takes too long;
+                `sample` over more opcodes than are scored whole.
             NoLegalOpcodeError, ContextError, LogitsError, BackendError: the session is as it was.
         """
         rule = rule or Rule(RuleName.CALIBRATED if nulls else RuleName.EXACT)
@@ -170,8 +174,12 @@ class Chooser:
         """Return the null's log-probability of every legal opcode, evaluated once in as many passes as it takes."""
         known = self._recall(opcodes, subset, null)
         if known is None:
-            tree = grow(opcodes.trie, subset, opcodes.scored, len(opcodes.trie.ids))
-            assert tree is not None  # the limit is above what any tree can need
+            tree = grow(opcodes.trie, subset, opcodes.scored, NULL_LIMIT)
+            if tree is None:
+                raise UsageError(
+                    f"the null prompt of {len(subset)} legal opcodes needs more than {NULL_LIMIT} tokens; "
+                    "use 'exact', which looks into few of them, or fewer"
+                )
             scores = self.scorer.score([null], tree)
             known = scores.log_probabilities[0][np.argsort(scores.leaves)]
             self._remember(opcodes, subset, null, known)

@@ -79,7 +79,8 @@ def choose_command(
         asked = sys.stdin.read() if prompt == "-" else prompt
         with load_kernel(model, n_ctx=n_ctx, threads=threads) as kernel:
             started = time.perf_counter()
-            decision = kernel.choose(asked, texts, null=null or (), rule=made)
+            with Console(stderr=True).status(f"choosing among {len(texts)}"):
+                decision = kernel.choose(asked, texts, null=null or (), rule=made)
             seconds = time.perf_counter() - started
     if as_json:
         print(json.dumps(_document(decision, seconds), ensure_ascii=False, allow_nan=False))

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernel import score
+from kernel import choose, score
 from kernel.backends.scripted import ScriptedBackend
 from kernel.choose import Chooser
 from kernel.compile import Literal, OpcodeSet
@@ -490,6 +490,17 @@ def test_shares_after_a_calibrated_search_are_lower_bounds(tools: SimpleNamespac
     d = Bench(tools, table)(RuleName.CALIBRATED, nulls=["N"])
     assert (d.index, d.probability) == (LEFT, pytest.approx(70 / 130, abs=1e-4))
     assert d.margin == pytest.approx(math.log(70 / 60), abs=1e-4)
+
+
+@pytest.mark.usefixtures("tiny_limit")
+def test_a_null_that_would_take_hours_is_refused(tools: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before any pass; `exact` goes on."""
+    monkeypatch.setattr(choose, "NULL_LIMIT", 0)
+    bench = Bench(tools)
+    with pytest.raises(UsageError, match="3 legal opcodes needs more than 0 tokens; use 'exact'"):
+        bench(RuleName.CALIBRATED, nulls=["N"])
+    assert bench.backend.decoded == []
+    assert bench(RuleName.EXACT).index == LEFT
 
 
 @pytest.mark.usefixtures("tiny_limit")
