@@ -7,6 +7,7 @@ opcodes apart comes first and the rest is the closer, which is forced and never 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -198,9 +199,9 @@ class Wire:
 
     def _example(self) -> str:
         for (cartridge, _), opcode in self._opcodes.items():
-            first = next(iter(opcode.instances()), None)
-            if first is not None:
-                return self.literal(first.instruction(cartridge)).text
+            with contextlib.suppress(OpcodeError):  # an open opcode has no list of texts
+                for first in opcode.instances():
+                    return self.literal(first.instruction(cartridge)).text
         return self.form.halt.text
 
 

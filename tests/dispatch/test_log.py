@@ -167,7 +167,7 @@ def test_prompt_ids_come_back_exactly(prompts: list[tuple[list[int], list[list[i
         kept = next((i for i, (a, b) in enumerate(zip(prompt, base, strict=False)) if a != b), None)
         assert made.keep == (min(len(prompt), len(base)) if kept is None else kept)
         record = some_decision(n, prompt=made, nulls=[delta(null, prompt) for null in nulls])
-        assert fold.take(record) == (prompt, nulls)
+        assert fold.take(record) == (prompt, nulls, [])
         base = prompt
 
 
@@ -181,7 +181,7 @@ def test_the_writer_logs_prompts_as_differences(tmp_path: Path, counter: SimpleN
     with LogReader(path) as reader:
         records, fold = list(reader), Prompts()
     assert [(r.prompt.keep, r.prompt.new) for r in records if r.prompt] == [(0, (1, 2, 3)), (3, (4, 5)), (1, (9,))]
-    assert [fold.take(r) for r in records] == [(prompt, [[*prompt[:-1], 0], [8]]) for prompt in prompts]
+    assert [fold.take(r) for r in records] == [(prompt, [[*prompt[:-1], 0], [8]], []) for prompt in prompts]
 
 
 def test_a_second_writer_is_refused(tmp_path: Path, counter: SimpleNamespace) -> None:

@@ -223,7 +223,7 @@ def test_a_redacted_log_replays_and_holds_no_prompt_and_no_request(tmp_path: Pat
     proof = Redactor(salt)
     assert hashes == [
         {"request": proof.hash(request or ""), "prompt": proof.hash(prompt), "null 1": proof.hash(nulls[0])}
-        for request, prompt, nulls in originals
+        for request, prompt, nulls, _ in originals
     ]
     assert hashes[0] != hashes[1]
 

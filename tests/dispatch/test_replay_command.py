@@ -48,7 +48,9 @@ def log(tmp_path: Path) -> Path:
     cartridge = make_tetris("moves")
     engine = cartridge.engine()
     engine.reset(5)
-    start = CartridgeRecord(name="tetris", version=cartridge.version, state=engine.state_hash())
+    start = CartridgeRecord(
+        name="tetris", version=cartridge.version, state=engine.state_hash(), options=dict(cartridge.options)
+    )
     path = tmp_path / "game.jsonl"
     rows = [
         LegalRow(text=text, logprob=p, null=-2.0, probability=q)

@@ -223,7 +223,6 @@ def test_what_is_not_exactly_one_instruction_is_refused(name: str) -> None:
             wire.parse(bad)
 
 
-@pytest.mark.xfail(reason="the example in the message is looked for among opcodes that cannot be listed")
 @forms
 def test_open_opcodes_refuse_in_the_same_way(name: str) -> None:
     """An opcode with a free string has no list of texts to take an example from; the error is the same."""
