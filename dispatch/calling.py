@@ -30,7 +30,7 @@ class Call:
     """What came of a request.
 
     Attributes:
-        decision: the choice of the method; None where there is only one.
+        decision: the choice of the method; None where there is only one, or where it is written with its arguments.
         written: the instruction as the model wrote it.
     """
 
@@ -59,7 +59,7 @@ class Caller:
         }
         if not self.opcodes:
             raise NoLegalOpcodeError(f"{cartridge.name}: there is no method to call")
-        self._stages: dict[str, Stages] = {}
+        self._stages: dict[tuple[str, ...], Stages] = {}
 
     def call(
         self,
@@ -75,15 +75,15 @@ class Caller:
         Raises:
             ContextError, LogitsError.
         """
-        method, decision = next(iter(self.opcodes)), None
-        if len(self.opcodes) > 1:
+        methods, decision = tuple(self.opcodes), None
+        if len(methods) > 1 and not self._phrased:
             # each method stands as its opcode begins, so that what is read then is what is written afterwards
             literals = [Literal(self._begin(name), self._after(), label=name) for name in self.opcodes]
             decision = self.kernel.decide(prompt, self.kernel.compile(literals), rule=rule)
-            method = decision.texts[decision.position]
+            methods = (decision.texts[decision.position],)
         written = write(
             self.kernel.context,
-            self.stages(method),
+            self.stages(methods),
             self.kernel.vocabulary.prompt(prompt.parts),
             max_tokens=max_tokens,
             temperature=temperature,
@@ -91,13 +91,18 @@ class Caller:
         )
         return Call(self.wire.parse(written.text), decision, written)
 
-    def stages(self, method: str) -> Stages:
-        """Return the compiled opcode of a method."""
-        known = self._stages.get(method)
+    def stages(self, methods: tuple[str, ...]) -> Stages:
+        """Return the compiled opcodes of some methods."""
+        known = self._stages.get(methods)
         if known is None:
-            shape = opcode_shape(self.cartridge.name, self.opcodes[method], self.wire.form.name)
-            known = self._stages[method] = Stages([shape], self.kernel.vocabulary)
+            shapes = [opcode_shape(self.cartridge.name, self.opcodes[m], self.wire.form.name) for m in methods]
+            known = self._stages[methods] = Stages(shapes, self.kernel.vocabulary)
         return known
+
+    @property
+    def _phrased(self) -> bool:
+        """Whether a method stands behind its arguments, so that it cannot be chosen before them."""
+        return self.wire.form.name == COMPACT and any(opcode.wire_phrase for opcode in self.opcodes.values())
 
     def _begin(self, method: str) -> str:
         return f" {method}" if self.wire.form.name == COMPACT else f"<|call|>{self.cartridge.name}.{method}"
@@ -109,6 +114,9 @@ class Caller:
 def opcode_shape(cartridge: str, opcode: type[Opcode], wire: str) -> Shape:
     """Return the shape of an opcode in a wire form, its closing mark included."""
     arguments = opcode.arguments()
+    if wire == COMPACT and opcode.wire_phrase:
+        said = words_shape(arguments, opcode.wire_phrase)
+        return seq(said, f"\n@{cartridge}.{opcode.method}\n")
     if wire == COMPACT:
         return seq(f" {opcode.method}", words_shape(arguments), f"\n@{cartridge}\n")
     return seq(f"<|call|>{cartridge}.{opcode.method} ", object_shape(arguments), "<|/call|>\n")

@@ -15,6 +15,7 @@ from kernel.schema import Argument
 from kernel.shape import EMPTY, Alt, Except, Scalar, Shape, alt, listed, seq
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+SLOT = re.compile(r"\{([A-Za-z_]\w*)\}")
 JSON_WORDS = frozenset({"true", "false", "null"})
 
 
@@ -23,23 +24,35 @@ def object_shape(arguments: Sequence[Argument]) -> Shape:
     return mapping([Member(a.name, a.shape, a.required or a.default is not None) for a in arguments])
 
 
-def words_shape(arguments: Sequence[Argument]) -> Shape:
+def words_shape(arguments: Sequence[Argument], phrase: str = "") -> Shape:
     """Return the shape of the arguments as words, each after a space.
 
-    Values of required arguments stand by position; others as `name=value`, and not at all when they are missing or
-    their default. A listed string that is a word stands bare; everything else is JSON.
+    Values of required arguments stand by position; the others follow as `name=value`, and not at all when they are
+    missing or their default. A listed string that is a word stands bare; everything else is JSON.
+
+    Args:
+        phrase: how the required ones are said instead, such as `{column}-{rotation}`.
 
     >>> from kernel.listing import texts
     >>> room = Argument("room", listed(('"hall"', '"back door"')), True)
     >>> speed = Argument("speed", listed(("1", "2")), False, default="1")
-    >>> list(texts(words_shape([room, speed])))
+    >>> list(texts(words_shape([speed, room])))
     [' hall', ' hall speed=2', ' "back door"', ' "back door" speed=2']
+    >>> list(texts(words_shape([room], "to the {room}")))
+    [' to the hall', ' to the "back door"']
     """
-    parts: list[Shape] = []
+    required = {argument.name: bare(argument.shape) for argument in arguments if argument.required}
+    parts: list[Shape | str] = []
+    if phrase:
+        pieces = SLOT.split(phrase)
+        parts.append(f" {pieces[0]}")
+        for name, after in zip(pieces[1::2], pieces[2::2], strict=True):
+            parts += [required[name], after]
+    else:
+        for shape in required.values():
+            parts += [" ", shape]
     for argument in arguments:
-        if argument.required:
-            parts.append(seq(" ", bare(argument.shape)))
-        else:
+        if not argument.required:
             name = argument.name if WORD.fullmatch(argument.name) else canonical(argument.name)
             value = argument.shape if argument.default is None else _but(argument.shape, argument.default)
             parts.append(alt(EMPTY, seq(f" {name}=", bare(value))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import itertools
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
@@ -65,6 +65,15 @@ class Go(Opcode):
     fast: bool | None = None
 
 
+class Aim(Opcode):
+    """Say where, not what."""
+
+    wire_phrase: ClassVar[str] = "{row}-{column} now"
+    column: Literal["a", "b c"]
+    row: int = Field(ge=0, le=2)
+    hard: bool = False
+
+
 class Stop(Opcode):
     """Stay where you are."""
 
@@ -76,7 +85,7 @@ class Remind(Opcode):
     minutes: int = Field(ge=1, le=180)
 
 
-FINITE = [Place, Heat, Mixed, Go, Stop]
+FINITE = [Place, Heat, Mixed, Go, Aim, Stop]
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -90,7 +99,9 @@ def test_the_texts_of_an_opcode_are_its_instructions_and_parse_back(name: str, o
     assert {text: wire.parse(text) for text in wanted} == wanted
 
 
-@pytest.mark.parametrize(("opcode", "count"), [(Place, 40), (Heat, 10), (Mixed, 6 * 2 * 2 * 3), (Go, 4 * 3), (Stop, 1)])
+@pytest.mark.parametrize(
+    ("opcode", "count"), [(Place, 40), (Heat, 10), (Mixed, 6 * 2 * 2 * 3), (Go, 4 * 3), (Aim, 12), (Stop, 1)]
+)
 def test_every_instance_comes_once(opcode: type[Opcode], count: int) -> None:
     """The product of the domains, each value once."""
     found = [value.instruction("toy") for value in opcode.instances()]
