@@ -74,22 +74,22 @@ def write(
         written = write_freely(kernel.context, ids, max_tokens=max_tokens, temperature=temperature, seed=seed)
         value, fault = _judge(written.text, Recogniser(shape))
     else:
-        stages = Stages([seq(" ", shape, "\n")], kernel.vocabulary)
+        stages = Stages([seq(shape, "\n")], kernel.vocabulary)
         written = write_opcode(kernel.context, stages, ids, max_tokens=max_tokens, temperature=temperature, seed=seed)
         value, fault = json.loads(written.text), ""
     return Story(written.text.strip(), value, fault, notes, written)
 
 
 def _parts(schema: Mapping[str, Any], prompt: str) -> tuple[Part, ...]:
-    title = schema.get("title") or schema.get("description") or "JSON"
-    keys = ", ".join(schema.get("properties", {}))
-    told = f"{title} ({keys})" if keys else f"{title}"
+    """Return what the model reads; the schema's title says what kind of thing it writes."""
+    title = schema.get("title")
+    title = " ".join(title.split()) if isinstance(title, str) and title.strip() else "Description"
     return (
-        Part("Request:", trusted=True),
-        Part(f" {' '.join(prompt.split()) or 'anything'}"),
-        Part("\nAnswer as one line of JSON,", trusted=True),
-        Part(f" {told}"),
-        Part(":\n", trusted=True),
+        Part("Write a short", trusted=True),
+        Part(f" {title.lower()} of {' '.join(prompt.split()) or 'anything'}"),
+        Part(".\n\n", trusted=True),
+        Part(title),
+        Part(" in JSON:\n", trusted=True),
     )
 
 
