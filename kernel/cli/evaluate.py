@@ -14,7 +14,7 @@ from cartridges.registry import load
 from dispatch.evaluate import Result, evaluate
 from kernel.cli.common import failing, load_kernel
 from kernel.contract import Case
-from kernel.errors import UsageError, did_you_mean
+from kernel.errors import UnknownCartridgeError, UsageError, did_you_mean
 from kernel.rule import Rule, RuleName
 
 SETS = {"choose": ("choose", ""), "home": ("home", ""), "hints": ("home", "hints"), "tetris": ("tetris", "")}
@@ -76,7 +76,10 @@ def _cases(name: str, strategy: str | None) -> list[Case]:
         return list(cases())
     owner, more = SETS.get(name, (name, ""))
     options = {} if strategy is None else {"strategy": strategy}
-    cartridge = load(owner, **options)
+    try:
+        cartridge = load(owner, **options)
+    except UnknownCartridgeError as error:
+        raise UsageError(f"no set {name!r}{did_you_mean(name, SETS)}; any cartridge with cases is a set, too") from error
     made = cartridge.more_cases.get(more) if more else cartridge.cases
     if made is None:
         raise UsageError(f"{name!r} has no labelled cases{did_you_mean(name, SETS)}")
