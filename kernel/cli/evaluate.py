@@ -79,7 +79,9 @@ def _cases(name: str, strategy: str | None) -> list[Case]:
     try:
         cartridge = load(owner, **options)
     except UnknownCartridgeError as error:
-        raise UsageError(f"no set {name!r}{did_you_mean(name, SETS)}; any cartridge with cases is a set, too") from error
+        raise UsageError(
+            f"no set {name!r}{did_you_mean(name, SETS)}; any cartridge with cases is a set, too"
+        ) from error
     made = cartridge.more_cases.get(more) if more else cartridge.cases
     if made is None:
         raise UsageError(f"{name!r} has no labelled cases{did_you_mean(name, SETS)}")
