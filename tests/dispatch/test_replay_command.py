@@ -246,6 +246,7 @@ class Terminal:
     def __init__(self, *arguments: object) -> None:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs start with it ignored
             os.environ.update(COLUMNS="100", LINES="40", TERM="xterm-256color")
             os.execv(sys.executable, [sys.executable, "-c", PROGRAM, *map(str, arguments)])
         self.text = ""

@@ -399,6 +399,7 @@ def test_at_a_terminal_a_person_is_asked_and_one_ctrl_c_is_enough(tmp_path: Path
     command = ["-m", "kernel", "run", "home", "--player", "random", "--requests", "-", "--log", str(log)]
     child, terminal = pty.fork()
     if child == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs start with it ignored
         os.chdir(ROOT)
         os.execve(sys.executable, [sys.executable, *command], BARE)
     text = ""
