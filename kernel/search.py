@@ -100,8 +100,8 @@ class BestFirst:
 
     def run(self, stem: list[int]) -> Found:
         """Search behind a prompt of more than one legal opcode."""
-        prefix, root, depth = self._forced()
-        self._depth = depth
+        prefix, root = self.subset.forced()
+        self._depth = depth = len(prefix)
         self._base = [*stem, *prefix]
         self.context.check([self._base], longest_legal(self.subset) - depth)
         self._places[root] = _Place((), MAIN, 0)
@@ -133,17 +133,6 @@ class BestFirst:
             self.mass,
         )
 
-    def _forced(self) -> tuple[list[int], int, int]:
-        """Return the forced ids before the first branch, the branching node and its depth."""
-        prefix: list[int] = []
-        node = 0
-        edges = self.subset.legal_edges(node)
-        while len(edges) == 1 and self.trie.edge_child[edges[0]] >= 0:
-            prefix += self.trie.tail(int(edges[0])).tolist()
-            node = int(self.trie.edge_child[edges[0]])
-            edges = self.subset.legal_edges(node)
-        return prefix, node, len(prefix)
-
     def _key(self, edge: int, leaf: int, value: float) -> tuple[float, int]:
         low, high = self.trie.bounds(edge)
         if leaf >= 0:
@@ -151,19 +140,11 @@ class BestFirst:
             high = low + 1
         return -(value + (0.0 if self._ranked is None else float(self._ranked[low:high].max()))), low
 
-    def _only_leaf(self, edge: int) -> int:
-        """Return the one legal opcode below an edge, or -1 when there are several."""
-        if self.trie.child(edge) >= 0 and self.subset.count(edge) > 1:
-            return -1
-        while (child := self.trie.child(edge)) >= 0:
-            edge = int(self.subset.legal_edges(child)[0])
-        return self.trie.leaf(edge)
-
     def _push(self, node: int, edges: NDArray[np.intp], values: NDArray[np.float64]) -> None:
         """Take the edges of a node whose first ids are scored; an opcode without another scored id is finished."""
         place, depth = self._places[node], self._depths[node]
         for edge, value in zip(edges.tolist(), values.tolist(), strict=True):
-            leaf = self._only_leaf(edge)
+            leaf = self.subset.only_leaf(edge) if self.subset.count(edge) == 1 else -1
             if leaf >= 0 and int(self.opcodes.scored[leaf]) <= depth + 1:
                 self._finish(node, edge, leaf, value)
             else:

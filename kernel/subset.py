@@ -71,6 +71,26 @@ class Subset:
         ranks = _others(self.trie, self._ranks) if self._excluded else self._ranks
         return self.trie.order[ranks]
 
+    def forced(self) -> tuple[list[int], int]:
+        """Return the ids that every legal leaf begins with, up to the first branch, and the node of that branch.
+
+        Where one leaf is legal, the node is that of its last edge, which is not followed.
+        """
+        prefix: list[int] = []
+        node = 0
+        edges = self.legal_edges(node)
+        while len(edges) == 1 and self.trie.edge_child[edges[0]] >= 0:
+            prefix += self.trie.tail(int(edges[0])).tolist()
+            node = int(self.trie.edge_child[edges[0]])
+            edges = self.legal_edges(node)
+        return prefix, node
+
+    def only_leaf(self, edge: int) -> int:
+        """Return the legal leaf below an edge that has one."""
+        while (child := self.trie.child(edge)) >= 0:
+            edge = int(self.legal_edges(child)[0])
+        return self.trie.leaf(edge)
+
     def count(self, edge: int) -> int:
         """Return how many legal leaves are below an edge."""
         lo, hi = self.trie.bounds(edge)

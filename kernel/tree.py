@@ -109,15 +109,9 @@ def grow(trie: Trie, subset: Subset, scored: NDArray[np.int32], limit: int) -> S
     """
     if not len(subset):
         raise NoLegalOpcodeError("the legal set is empty; an engine with no legal instruction has ended")
-    prefix: list[int] = []
-    node, depth = 0, 0
+    prefix, node = subset.forced()
+    depth = len(prefix)
     edges = subset.legal_edges(node)
-    while len(edges) == 1 and trie.edge_child[edges[0]] >= 0:
-        tail = trie.tail(int(edges[0]))
-        prefix += tail.tolist()
-        depth += len(tail)
-        node = int(trie.edge_child[edges[0]])
-        edges = subset.legal_edges(node)
     if len(edges) == 1:  # a single legal opcode: nothing to evaluate, nothing to choose
         leaf = trie.leaf(int(edges[0]))
         sequence = tuple(trie.sequence(leaf).tolist())
@@ -137,7 +131,7 @@ def grow(trie: Trie, subset: Subset, scored: NDArray[np.int32], limit: int) -> S
             if child >= 0 and subset.count(edge) > 1:
                 evaluate = tail = trie.tail(edge).tolist()
             else:  # one legal opcode below: where illegal ones part from it is nothing to choose
-                child, leaf = -1, _only_leaf(trie, subset, edge)
+                child, leaf = -1, subset.only_leaf(edge)
                 tail = trie.sequence(leaf)[depth:].tolist()[: max(1, int(scored[leaf]) - depth)]
                 evaluate = tail[:-1]
             at = point
@@ -166,10 +160,3 @@ def grow(trie: Trie, subset: Subset, scored: NDArray[np.int32], limit: int) -> S
     tips = tuple(p for p in range(len(tokens)) if p not in inner)
     longest = max(len(trie.sequence(leaf)) for leaf in leaves)
     return ScoreTree(tuple(prefix), tuple(tokens), tuple(parents), tuple(reads), tuple(leaves), tips, longest)
-
-
-def _only_leaf(trie: Trie, subset: Subset, edge: int) -> int:
-    """Return the one legal leaf below an edge."""
-    while trie.child(edge) >= 0:
-        edge = int(subset.legal_edges(trie.child(edge))[0])
-    return trie.leaf(edge)

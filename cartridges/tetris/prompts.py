@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cartridges.tetris.engine import TetrisEngine
+from cartridges.tetris.opcodes import OPCODES
 from kernel.contract import Option, Part, Prompt
 from kernel.opcode import Instruction
+
+PHRASES = {opcode.method: opcode.wire_phrase for opcode in OPCODES.values()}
 
 BEST, OTHER = "best:", "other:"
 BLANK = "some:"
@@ -23,7 +26,7 @@ def label(instruction: Instruction) -> str:
     >>> label(Instruction.of("tetris", "place", column=3, rotation=1))
     '3-1'
     """
-    return "-".join(str(value) for value in instruction.args.values())
+    return PHRASES[instruction.method].format(**instruction.args)
 
 
 def marks(options: Sequence[Option]) -> list[str]:

@@ -46,7 +46,7 @@ def eval_command(
     with failing():
         if split not in ("test", "dev", "all"):
             raise UsageError(f"no split {split!r}; there is: test, dev, all")
-        made = [Rule(RuleName(r) if r in list(RuleName) else r, calibration) for r in rules or list(RuleName)[:3]]  # type: ignore[arg-type]
+        made = [Rule(r, calibration) for r in rules or list(RuleName)[:3]]  # type: ignore[arg-type]
         cases = {name: _cases(name, strategy) for name in sets or ["tetris", "home", "choose"]}
         results = []
         note = Console(stderr=True)
