@@ -155,6 +155,7 @@ def zstd(path: Path) -> Any:
             from backports import zstd as module  # type: ignore[import-not-found,unused-ignore]
         except ImportError:
             raise LogError(
-                f"log: {str(path)!r} is packed with zstd; install 'backports.zstd', or pack it with gzip"
+                f"log: {str(path)!r} is packed with zstd, and the package 'backports.zstd' is not installed: "
+                "pip install 'cartridge-kernel[zstd]', or pack it with gzip"
             ) from None
     return module

@@ -55,7 +55,9 @@ def write_parquet(paths: Iterable[str | Path], out: Path) -> list[str]:
     try:
         pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError as error:
-        raise UsageError("stats: Parquet needs the package 'pyarrow'; install it, or take --format csv") from error
+        raise UsageError(
+            "stats: Parquet needs the package 'pyarrow': pip install 'cartridge-kernel[parquet]', or take --format csv"
+        ) from error
     kinds = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_()}
     schema = pyarrow.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
     damages: list[str] = []

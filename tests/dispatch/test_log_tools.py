@@ -283,7 +283,7 @@ def test_parquet_holds_the_same_rows_with_types(tmp_path: Path) -> None:
 def test_parquet_without_its_library_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Misuse, not a traceback."""
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(UsageError, match="needs the package 'pyarrow'"):
+    with pytest.raises(UsageError, match=r"needs the package 'pyarrow': pip install 'cartridge-kernel\[parquet\]'"):
         write_parquet([], tmp_path / "x")
 
 
