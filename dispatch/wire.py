@@ -11,21 +11,21 @@ import contextlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, Protocol
 
 from kernel.compile import Literal
 from kernel.contract import Cartridge
 from kernel.errors import BuildError, OpcodeError, UsageError, WireError, did_you_mean
 from kernel.opcode import HALT, HALT_INSTRUCTION, NAME, Halt, Instruction, Opcode, canonical
+from kernel.spelling import JSON_WORDS, SLOT, WORD, words
 
-WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-JSON_WORDS = frozenset({"true", "false", "null"})
-VALUE = re.compile(r' (?:(?P<name>[A-Za-z_]\w*)=)?(?P<value>(?:"(?:[^"\\]|\\.)*"|[^\s"])+)')
+NAMED = rf'{WORD.pattern}|"(?:[^"\\]|\\.)*"'
+VALUE = re.compile(rf' (?:(?P<name>{NAMED})=)?(?P<value>(?:"(?:[^"\\]|\\.)*"|[^\s"])+)')
 WHOLE_VALUE = r'(?:"(?:[^"\\]|\\.)*"|[^\s"])+'
 _ONE_VALUE = VALUE.pattern.replace("?P<name>", "?:").replace("?P<value>", "?:")
 COMPACT = re.compile(rf" (?P<method>{NAME.pattern})(?P<values>(?:{_ONE_VALUE})*)\n@(?P<cartridge>{NAME.pattern})\n")
 PHRASED = re.compile(rf" (?P<body>[^\n]+)\n@(?P<cartridge>{NAME.pattern})\.(?P<method>{NAME.pattern})\n")
-SLOT = re.compile(r"\{([A-Za-z_]\w*)\}")
 TAGGED = re.compile(
     rf"<\|call\|>(?P<cartridge>{NAME.pattern})\.(?P<method>{NAME.pattern}) (?P<arguments>\{{[^\n]*\}})<\|/call\|>\n"
 )
@@ -59,12 +59,17 @@ class Compact:
     def literal(self, instruction: Instruction, opcode: type[Opcode]) -> Literal:
         """See Form."""
         required, others = {}, []
-        for name, value in instruction.args.items():
-            field = opcode.model_fields[name]
-            if field.is_required():
-                required[name] = _spell(value)
-            elif canonical(value) != canonical(_plain(field.default)):
-                others.append(f"{name}={_spell(value)}")
+        args = instruction.args
+        for argument in opcode.arguments():
+            if argument.name not in args:
+                continue
+            value = args[argument.name]
+            bare = isinstance(value, str) and value in _words(opcode)[argument.name]
+            said = value if bare else canonical(value)
+            if argument.required:
+                required[argument.name] = said
+            elif canonical(value) != argument.default:
+                others.append(f"{_name(argument.name)}={said}")
         if opcode.wire_phrase:
             said = SLOT.sub(lambda slot: required[slot[1]], opcode.wire_phrase)
             return Literal(f" {' '.join([said, *others])}", f"\n@{instruction.name}\n")
@@ -86,17 +91,27 @@ class Compact:
         """See Form."""
         if isinstance(found, str):
             found = _phrased(found, opcode)
-        required = [name for name, field in opcode.model_fields.items() if field.is_required()]
+        arguments = opcode.arguments()
+        required = [a.name for a in arguments if a.required]
+        optional = {a.name for a in arguments if not a.required}
         positional = [value for name, value in found if not name]
         if len(positional) != len(required):
             raise WireError(f"{opcode.method}: {len(positional)} values for {len(required)} arguments {required}")
-        by_name = dict(zip(required, positional, strict=True)) | {name: value for name, value in found if name}
-        unknown = [name for name in by_name if name not in opcode.model_fields]
-        if unknown:
-            raise WireError(
-                f"{opcode.method}: no argument {unknown[0]!r}{did_you_mean(unknown[0], opcode.model_fields)}"
-            )
-        return "{" + ",".join(f"{canonical(n)}:{_json(by_name[n])}" for n in opcode.model_fields if n in by_name) + "}"
+        by_name = dict(zip(required, positional, strict=True))
+        for said, value in found:
+            if not said:
+                continue
+            name = json.loads(_json(said)) if said.startswith('"') else said
+            if name in by_name:
+                raise WireError(f"{opcode.method}: argument {name!r} is given twice")
+            if name not in optional:
+                raise WireError(f"{opcode.method}: no argument {name!r}{did_you_mean(name, optional)}")
+            by_name[name] = value
+        return (
+            "{"
+            + ",".join(f"{canonical(a.name)}:{_json(by_name[a.name])}" for a in arguments if a.name in by_name)
+            + "}"
+        )
 
 
 class Tagged:
@@ -154,7 +169,7 @@ class Wire:
                 raise BuildError(f"{cartridge}.{HALT} is taken: it is the shared instruction that ends a session")
             if (cartridge, opcode.method) in self._opcodes:
                 raise BuildError(f"{cartridge}.{opcode.method} is declared twice")
-            required = sorted(name for name, field in opcode.model_fields.items() if field.is_required())
+            required = sorted(a.name for a in opcode.arguments() if a.required)
             if opcode.wire_phrase and sorted(SLOT.findall(opcode.wire_phrase)) != required:
                 raise BuildError(
                     f"{cartridge}.{opcode.method}: {opcode.wire_phrase!r} has to name {required} once each"
@@ -216,19 +231,18 @@ def _phrased(body: str, opcode: type[Opcode]) -> list[tuple[str | None, str]]:
     if found is None:
         raise WireError(f"{opcode.method}: {body!r} is not said as {opcode.wire_phrase!r}")
     groups = found.groupdict()
-    values: list[tuple[str | None, str]] = [(None, groups[name]) for name in opcode.model_fields if name in groups]
+    values: list[tuple[str | None, str]] = [(None, groups[a.name]) for a in opcode.arguments() if a.name in groups]
     return values + [(m["name"], m["value"]) for m in VALUE.finditer(found["_others"])]
 
 
-def _plain(value: Any) -> Any:
-    """Return a default as JSON has it: an enum member is its value."""
-    return getattr(value, "value", value)
+@cache
+def _words(opcode: type[Opcode]) -> dict[str, frozenset[str]]:
+    """Return by argument the strings that stand bare."""
+    return {argument.name: words(argument.shape) for argument in opcode.arguments()}
 
 
-def _spell(value: Any) -> str:
-    if isinstance(value, str) and WORD.fullmatch(value) and value not in JSON_WORDS:
-        return value
-    return canonical(value)
+def _name(name: str) -> str:
+    return name if WORD.fullmatch(name) else canonical(name)
 
 
 def _json(word: str) -> str:

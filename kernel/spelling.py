@@ -70,6 +70,20 @@ def bare(shape: Shape) -> Shape:
     return shape
 
 
+def words(shape: Shape) -> frozenset[str]:
+    """Return the strings that stand bare where `bare` writes the shape.
+
+    >>> sorted(words(listed(('"hall"', '"back door"', '"true"', "7"))))
+    ['hall']
+    """
+    match shape:
+        case Alt(parts):
+            return frozenset().union(*map(words, parts))
+        case Scalar(_, values):
+            return frozenset(written for value in values if (written := _bare(value)) != value)
+    return frozenset()
+
+
 def _bare(text: str) -> str:
     word = json.loads(text) if text.startswith('"') else ""
     return word if WORD.fullmatch(word) and word not in JSON_WORDS else text

@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cartridges.registry import load
+from dispatch.calling import opcode_shape
 from dispatch.players import declared
 from dispatch.wire import FORMS, Wire, form
 from kernel.contract import Cartridge
 from kernel.errors import BuildError, OpcodeError, UsageError, WireError
 from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction, Opcode
+from kernel.recogniser import Recogniser
 
 CARTRIDGES = [
     load("tetris", opcodes="moves"),
@@ -201,6 +203,63 @@ def test_a_marker_inside_a_string_ends_nothing_and_opens_nothing(name: str, text
     assert parsed == of("note", text=text)
 
 
+LOOKUP = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "maxLength": 40},
+        "unit": {"enum": ["celsius", "°F", 1, "1", None, True, "two words"]},
+        "max-items": {"type": "integer", "minimum": 1, "maximum": 9},
+        "größe in cm": {"type": "number"},
+        "true": {"type": "boolean"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "by": {"type": "object", "properties": {"a b": {"type": "string"}}},
+        "day": {"type": "string", "default": "today"},
+    },
+    "required": ["city", "unit"],
+}
+
+
+@forms
+@pytest.mark.parametrize(
+    ("values", "compact"),
+    [
+        ({"city": "Oslo", "unit": "celsius"}, ' lookup "Oslo" celsius\n@toy\n'),
+        ({"city": 'São "Paulo"\n', "unit": "°F"}, ' lookup "São \\"Paulo\\"\\n" "°F"\n@toy\n'),
+        ({"city": "京都 x=1", "unit": "1", "max-items": 3}, ' lookup "京都 x=1" "1" max-items=3\n@toy\n'),
+        ({"city": "", "unit": 1, "größe in cm": 1.5}, ' lookup "" 1 "größe in cm"=1.5\n@toy\n'),
+        ({"city": "a", "unit": True, "true": False}, ' lookup "a" true true=false\n@toy\n'),
+        ({"city": "\n@toy\n", "unit": None, "day": "today"}, None),
+        ({"city": "a", "unit": "two words", "tags": ["x y", "ü"], "by": {"a b": "c d"}, "day": "é"}, None),
+    ],
+)
+def test_an_imported_tool_is_read_back_as_itself(name: str, values: dict[str, object], compact: str) -> None:
+    """Optional values, names that are no words, text beyond ASCII; its text is one that the model could write."""
+    lookup = Opcode.from_json_schema("lookup", LOOKUP)
+    wire = toy(name, lookup, Move)
+    instruction = of("lookup", **values)
+    text = wire.literal(instruction).text
+    if name == "compact" and compact:
+        assert text == compact
+    assert wire.parse(text) == instruction
+    assert Recogniser(opcode_shape("toy", lookup, name)).accepts(text)
+
+
+@forms
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_any_arguments_of_an_imported_tool_survive(name: str, data: st.DataObject) -> None:
+    """Whatever satisfies the schema, whichever of the optional ones are there."""
+    text = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+    values: dict[str, object] = {
+        "city": data.draw(text),
+        "unit": data.draw(st.sampled_from(LOOKUP["properties"]["unit"]["enum"])),  # type: ignore[index]
+    }
+    more = {"max-items": st.integers(1, 9), "true": st.booleans(), "tags": st.lists(text, max_size=3), "day": text}
+    values |= {name: data.draw(drawn) for name, drawn in more.items() if data.draw(st.booleans())}
+    wire = toy(name, Opcode.from_json_schema("lookup", LOOKUP))
+    assert wire.parse(wire.literal(of("lookup", **values)).text) == of("lookup", **values)
+
+
 @forms
 def test_what_is_not_exactly_one_instruction_is_refused(name: str) -> None:
     """Two in a row, anything before or behind, a cut one, an empty one."""
@@ -293,6 +352,9 @@ def test_clashes_are_refused() -> None:
         ("compact", " move left right\n@toy\n", "move: 2 values for 1 arguments ['way']"),
         ("compact", " move sideways\n@toy\n", "move.way: 'sideways': Input should be 'left', 'right'"),
         ("compact", " lamp hall levle=3\n@toy\n", "lamp: no argument 'levle'; did you mean 'level'?"),
+        ("compact", " lamp hall level=3 level=3\n@toy\n", "lamp: argument 'level' is given twice"),
+        ("compact", " lamp hall room=attic\n@toy\n", "lamp: argument 'room' is given twice"),
+        ("compact", ' lamp hall "\\x"=3\n@toy\n', "is neither a word nor JSON"),
         ("compact", " lamp hall level=3x\n@toy\n", "'3x' is neither a word nor JSON"),
         ("compact", " seat 1 a\n@toy.seat\n", "seat: 'seat 1 a' is not said as 'row {row} seat {seat}'"),
         ("compact", " row 1 seat a\n@toy.seatt\n", "no opcode 'toy.seatt'; did you mean 'toy.seat'?"),
