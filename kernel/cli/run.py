@@ -25,7 +25,6 @@ from kernel.cli.common import (
     ContextSize,
     Model,
     RuleOption,
-    Temperature,
     Threads,
     failing,
     make_rule,
@@ -33,6 +32,7 @@ from kernel.cli.common import (
 from kernel.cli.interrupts import Interrupts
 from kernel.cli.opening import PLAYERS, Opened, Wanted, begin, go_on
 from kernel.cli.stage import Stage
+from kernel.cli.story import TOKENS, is_story, tell_story
 from kernel.cli.summary import summary, tell
 from kernel.errors import ContextError, KernelError, LogError, UsageError, did_you_mean
 
@@ -71,6 +71,16 @@ Option = Annotated[
     list[str] | None, typer.Option("--option", help="Option of a cartridge, name=value.", show_default=False)
 ]
 WireForm = Annotated[str, typer.Option("--wire", help="Wire form: compact or tagged.")]
+Temperature = Annotated[
+    float, typer.Option(help="Of --rule sample, and of what the story writes.", show_default="1, story 0")
+]
+Budget = Annotated[int, typer.Option("--max-tokens", help="Tokens that the story may have.", min=1)]
+Schema = Annotated[
+    Path | None,
+    typer.Option("--schema", help="JSON Schema of what is written (story).", show_default="a character of a story"),
+]
+About = Annotated[str, typer.Option("--prompt", help="What it is to be about (story).", show_default="anything")]
+Raw = Annotated[bool, typer.Option("--raw", help="Hold nothing: what the model writes alone (story).")]
 Weight = Annotated[float, typer.Option(help="How much the planner's own score counts; 0 lets the model decide.")]
 
 LOGGED = (
@@ -105,6 +115,10 @@ def run_command(
     salt: Salt = "",
     resume: Resume = None,
     headless: Headless = False,
+    schema: Schema = None,
+    prompt: About = "",
+    raw: Raw = False,
+    max_tokens: Budget = TOKENS,
     as_json: AsJson = False,
     n_ctx: ContextSize = 2048,
     threads: Threads = None,
@@ -116,8 +130,26 @@ def run_command(
     second one at once; log and summary are written, and the exit code is 130 (of a kill 143). Misuse exits with 2,
     failure with 1.
 
+    `run story` writes one value of a JSON Schema instead, and takes no turns.
+
     Example: run tetris --pieces 20 --seed 7 --log game.jsonl
     """
+    with failing():
+        story = is_story(names or (), _all_given(context))
+    if story:
+        tell_story(
+            schema,
+            prompt,
+            raw=raw,
+            model=model,
+            max_tokens=max_tokens,
+            temperature=temperature if _given(context, "temperature") else 0.0,
+            seed=seed,
+            as_json=as_json,
+            n_ctx=n_ctx,
+            threads=threads,
+        )
+        return
     with failing(), Interrupts() as interrupts, ExitStack() as stack:
         if goal is not None and (requests_from is not None or not goal.strip()):
             raise UsageError("run: --goal is one request, not blank, in place of --requests")
@@ -188,6 +220,11 @@ def run_command(
 def _given(context: typer.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
+
+
+def _all_given(context: typer.Context) -> dict[str, str]:
+    """Return what was typed, by parameter, as it is called on the command line."""
+    return {p.name: p.opts[0] for p in context.command.params if p.name and _given(context, p.name)}
 
 
 def _play(session: Session, stage: Stage, source: Iterator[str] | None, *, unattended: bool, forgiving: bool) -> None:

@@ -1,16 +1,45 @@
-"""`run story`: a schema and a prompt in, a value of the schema out. Knows no session: there is one decision."""
+"""`run story`: a schema and a prompt in, a value of the schema out. Knows no session: there is one decision.
+
+It has no rules and no board, so it is no cartridge that takes turns, and `run` has options for it alone.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-import typer
 
 from cartridges.story import SCHEMA, Story, write
 from kernel.cli.common import failing, load_kernel
 from kernel.cli.frame import shown
+from kernel.errors import UsageError
+
+NAME = "story"
+TOKENS = 400
+OWN = ("schema", "prompt", "raw")
+"""Parameters of `run` that are for the story alone."""
+SHARED = ("names", "model", "max_tokens", "temperature", "seed", "as_json", "n_ctx", "threads")
+"""Those that it takes as well."""
+
+
+def is_story(names: Sequence[str], given: Mapping[str, str]) -> bool:
+    """Return whether the story is what is to be run.
+
+    Args:
+        given: what was typed: parameter -> how it is called on the command line.
+    Raises:
+        UsageError: the story beside cartridges; an option of the one with the other.
+    """
+    if NAME not in names:
+        if odd := [given[name] for name in OWN if name in given]:
+            raise UsageError(f"run: {odd[0]} is for the story; say: run {NAME} {odd[0]}")
+        return False
+    if len(names) > 1:
+        raise UsageError(f"run: {NAME!r} is one value of a schema and takes no turns; run it alone")
+    if odd := [said for name, said in given.items() if name not in (*OWN, *SHARED)]:
+        raise UsageError(f"run: {odd[0]} is nothing for the story; it takes --{', --'.join(OWN)}")
+    return True
 
 
 def tell_story(
@@ -19,7 +48,7 @@ def tell_story(
     *,
     raw: bool = False,
     model: str = "smollm2",
-    max_tokens: int = 400,
+    max_tokens: int = TOKENS,
     temperature: float = 0.0,
     seed: int = 0,
     as_json: bool = False,
@@ -39,7 +68,7 @@ def tell_story(
     if as_json:
         print(json.dumps(_document(story, raw), ensure_ascii=False, indent=2))
     elif raw:
-        print(shown(story.text))
+        print("\n".join(map(shown, story.text.splitlines())))
         print(story.fault or "valid this time", file=sys.stderr)
     else:
         print(json.dumps(story.value, ensure_ascii=False, indent=2))
@@ -58,9 +87,3 @@ def _document(story: Story, raw: bool) -> dict[str, object]:
         "closed_tokens": written.closed,
         "passes": written.cost.passes,
     }
-
-
-Schema = typer.Option("--schema", help="JSON Schema that is written by (story).", exists=False, dir_okay=False)
-Prompt = typer.Option("--prompt", help="What it is to be about (story).")
-Raw = typer.Option("--raw", help="Hold nothing: what the model writes alone (story).")
-"""For the command that takes them."""
