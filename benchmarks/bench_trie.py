@@ -17,10 +17,8 @@ from __future__ import annotations
 import argparse
 import bisect
 import gc
-import importlib.metadata
 import json
 import os
-import platform
 import random
 import signal
 import subprocess
@@ -32,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from machine import machine
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
@@ -253,37 +252,6 @@ def run(arguments: list[str], seconds: float, gigabytes: float) -> dict[str, Any
     return {**(json.loads(lines[0]) if lines else {}), "failure": failure}
 
 
-def machine() -> dict[str, Any]:
-    """Return what a reader needs to compare: processor, cores, memory, versions, commit."""
-    cpu = next(
-        (line.split(":")[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
-        platform.processor(),
-    )
-    memory = next((int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), 0)
-    versions = {"python": platform.python_version(), "numpy": np.__version__}
-    for name in ("llama-cpp-python", *(engine.package for engine in ENGINES.values() if engine.package)):
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    return {
-        "cpu": cpu,
-        "cores": os.cpu_count(),
-        "memory_gb": round(memory / 1e6, 1),
-        "load": [round(value, 2) for value in os.getloadavg()],
-        "versions": versions,
-        "commit": commit.stdout.strip(),
-    }
-
-
-def _lines(path: str) -> list[str]:
-    try:
-        return Path(path).read_text().splitlines()
-    except OSError:
-        return []
-
-
 def show(rows: list[dict[str, Any]], console: Console) -> None:
     """Print a table for each vocabulary; ratios are to our row of the same N."""
     for vocab in dict.fromkeys(row["vocab"] for row in rows):
@@ -371,7 +339,8 @@ def main() -> None:
                 rows.append(row)
                 console.print(f"{vocab} {size:>9,} {peer:<14}", " | ".join(_cells(row, {})), highlight=False)
     show(rows, Console(width=150))
-    result = {"benchmark": "trie", "machine": machine(), "arguments": sys.argv[1:], "rows": rows}
+    packages = [engine.package for engine in ENGINES.values() if engine.package]
+    result = {"benchmark": "trie", "machine": machine(packages), "arguments": sys.argv[1:], "rows": rows}
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(json.dumps(result, indent=1) + "\n")

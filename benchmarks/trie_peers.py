@@ -231,6 +231,7 @@ class LLGuidance(BitMask):
     """
 
     package = "llguidance"
+    head = '%llguidance {"no_forcing": true}\n'
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)
@@ -256,7 +257,7 @@ class LLGuidance(BitMask):
         from llguidance import LLMatcher
         from llguidance._lib import LLParserLimits
 
-        grammar = '%llguidance {"no_forcing": true}\nstart: T\nT: ' + " | ".join(map(json.dumps, texts))
+        grammar = f"{self.head}start: T\nT: " + " | ".join(map(json.dumps, texts))
         big = 2**31
         limits = LLParserLimits(
             max_items_in_row=big,

@@ -1,0 +1,232 @@
+"""One choice among opcodes: decisions a second, passes and tokens a decision, ours beside what others do.
+
+The same model, prompts and texts for all; the contestants take turns at every decision, in an order that rotates, so
+that a machine that slows down hits all of them. Each has a context of its own and keeps what two prompts share.
+Passes, tokens and the share of time outside the model are taken at llama_decode for everybody. Building grammars and
+tries of a set is not timed, except where the legal set differs from step to step (`offered`).
+
+    python benchmarks/bench_decision.py --decisions 100 --threads 2
+    python benchmarks/bench_decision.py --models smollm2 --sets tagged --decisions 10
+
+Prompts are those of a Tetris game that the planner plays, behind a strategy's prose, which is the same in all of them;
+among literals, a request names one. Sets: `tagged` and `compact`, five keys in both wire forms; `placements`, all 34 of
+a J, L or T; `offered`, the planner's three of a piece, as `run tetris` decides; `literals`, 1,000 names.
+
+Peers: see benchmarks/README.md. Run it with nothing else on the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from bench_trie import make_texts
+from decision_peers import CONTESTANTS, Calls, Case, Contestant, failed
+from machine import machine
+from rich.console import Console
+from rich.table import Table
+
+from cartridges.registry import load
+from cartridges.strategies import read, told
+from dispatch.players import declared
+from dispatch.wire import Wire, form
+from kernel import models
+from kernel.backends.llama_cpp import read_vocabulary
+from kernel.compile import Literal
+from kernel.contract import Part, Prompt
+from kernel.vocab import Vocabulary
+
+MODELS = ("smollm2", "gemma3-270m")
+SETS = ("tagged", "compact", "placements", "offered", "literals")
+LITERALS = 1_000
+PLACEMENTS = 34
+"""Of a J, L or T on a board that is not too high."""
+WARM = 2
+"""Decisions that everybody makes before the clock runs."""
+TARGETS = {("smollm2", "tagged"): 3.0, ("smollm2", "compact"): 4.0, ("gemma3-270m", "tagged"): 3.0}
+"""Decisions a second of `exact`, in those of GBNF."""
+
+
+@dataclass
+class Row:
+    """What one contestant did with one set."""
+
+    seconds: list[float] = field(default_factory=list)
+    chosen: list[str] = field(default_factory=list)
+    passes: int = 0
+    tokens: int = 0
+    decoding: float = 0.0
+    failure: str = ""
+
+
+def make_cases(name: str, vocabulary: Vocabulary, count: int, seed: int) -> tuple[list[Literal], list[Case]]:
+    """Return a set's opcodes and so many decisions among them."""
+    if name == "literals":
+        return _named(vocabulary, count)
+    cartridge = load("tetris", opcodes="moves" if name in ("tagged", "compact") else "place")
+    wire = Wire([cartridge], form("tagged" if name == "tagged" else "compact"))
+    instructions = declared([cartridge])
+    place = {instruction: n for n, instruction in enumerate(instructions)}
+    strategy = next(iter(read(Path(sys.modules["cartridges.tetris"].__file__ or "").parent / "strategies").values()))
+    assert cartridge.planner is not None
+    engine = cartridge.engine()
+    engine.reset(seed)
+    cases: list[Case] = []
+    while len(cases) < count:
+        assert engine.ended() is None
+        options = cartridge.planner.rank(engine)
+        offered = options[: cartridge.offered]
+        prompt = told(cartridge.view.prompt(engine, offered), strategy)
+        legal = [o.instruction for o in offered] if name == "offered" else list(engine.legal())
+        if name != "placements" or len(legal) == PLACEMENTS:
+            cases.append(_case(vocabulary, prompt, sorted(place[instruction] for instruction in legal)))
+        engine.apply(options[0].instruction)
+    return [wire.literal(instruction) for instruction in instructions], cases
+
+
+def _named(vocabulary: Vocabulary, count: int) -> tuple[list[Literal], list[Case]]:
+    names = [json.loads(text)["item"] for text in make_texts("names", LITERALS)]
+    head = Part("The store keeps a thousand things. Answer with the full name of the thing.\n\n", trusted=True)
+
+    def asked(request: str) -> tuple[Part, ...]:
+        return head, Part("Request:", trusted=True), Part(f" {request}"), Part("\nName:", trusted=True)
+
+    wanted = [names[n] for n in np.random.default_rng(1).integers(0, LITERALS, count)]
+    prompts = [
+        Prompt(asked(f"please bring the {name.replace('-', ' ')} from the shelf"), (asked("N/A"),)) for name in wanted
+    ]
+    everything = range(LITERALS)
+    return [Literal(f" {name}", "\n") for name in names], [_case(vocabulary, p, everything) for p in prompts]
+
+
+def _case(vocabulary: Vocabulary, prompt: Prompt, legal: Sequence[int]) -> Case:
+    return Case(prompt, tuple(vocabulary.prompt(prompt.parts)), tuple(legal))
+
+
+def play(players: dict[str, Contestant], literals: Sequence[Literal], cases: Sequence[Case]) -> dict[str, Row]:
+    """Let everybody make every decision, in turns; the first WARM are not counted."""
+    rows = {name: Row() for name in players}
+    for name, player in players.items():
+        try:
+            player.use(literals)
+        except Exception as error:
+            rows[name].failure = failed(error)
+    names = list(players)
+    for number, case in enumerate(cases):
+        for name in names[number % len(names) :] + names[: number % len(names)]:
+            row = rows[name]
+            if row.failure:
+                continue
+            with Calls() as calls:
+                start = time.perf_counter()
+                try:
+                    chosen = players[name].choose(case)
+                except Exception as error:
+                    row.failure = failed(error)
+                    continue
+                elapsed = time.perf_counter() - start
+            if chosen not in {literals[i].body for i in case.legal}:
+                row.failure = f"chose {chosen!r}, which is not legal"
+            elif number >= WARM:
+                row.seconds.append(elapsed)
+                row.chosen.append(chosen)
+                row.passes += calls.passes
+                row.tokens += calls.tokens
+                row.decoding += calls.seconds
+    return rows
+
+
+def told_row(name: str, rows: dict[str, Row]) -> dict[str, Any]:
+    """Return a row as the JSON has it."""
+    row = rows[name]
+    if row.failure:
+        return {"contestant": name, "failure": row.failure}
+    count, seconds = len(row.seconds), np.asarray(row.seconds)
+    out: dict[str, Any] = {
+        "contestant": name,
+        "decisions": count,
+        "decisions_per_second": round(count / float(seconds.sum()), 2),
+        "median_ms": round(1000 * float(np.median(seconds)), 2),
+        "p99_ms": round(1000 * float(np.percentile(seconds, 99)), 2),
+        "passes": round(row.passes / count, 2),
+        "tokens": round(row.tokens / count, 1),
+        "outside_model": round(1 - row.decoding / float(seconds.sum()), 4),
+    }
+    for other in ("ours greedy", "ours exact"):
+        if other in rows and not rows[other].failure:
+            pairs = zip(row.chosen, rows[other].chosen, strict=True)
+            out[f"as_{other.split()[1]}"] = round(sum(a == b for a, b in pairs) / count, 3)
+    for other in ("gbnf", "gbnf whole", "gbnf stopped"):
+        if other in rows and not rows[other].failure:
+            out[f"times_{other.replace(' ', '_')}"] = round(sum(rows[other].seconds) / float(seconds.sum()), 2)
+    return out
+
+
+def show(model: str, name: str, rows: list[dict[str, Any]], console: Console) -> None:
+    """Print one set's table."""
+    table = Table("", title=f"{model}, {name}", title_justify="left", box=None)
+    columns = {
+        "decisions_per_second": "a second", "median_ms": "median ms", "p99_ms": "p99 ms", "passes": "passes",
+        "tokens": "tokens", "outside_model": "outside", "as_greedy": "as greedy", "as_exact": "as exact",
+        "times_gbnf": "x gbnf", "times_gbnf_whole": "x whole", "times_gbnf_stopped": "x stopped",
+    }  # fmt: skip
+    for title in columns.values():
+        table.add_column(title, justify="right")
+    for row in rows:
+        if "failure" in row:
+            table.add_row(row["contestant"], row["failure"])
+        else:
+            table.add_row(row["contestant"], *(f"{row.get(key, '')}" for key in columns))
+    console.print(table)
+    target = TARGETS.get((model, name))
+    found = next((row.get("times_gbnf") for row in rows if row["contestant"] == "ours exact"), None)
+    if target is not None and found is not None:
+        console.print(f"exact: {found} times GBNF, target {target}: {'reached' if found >= target else 'behind'}")
+
+
+def main() -> None:
+    """Measure what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", default=",".join(MODELS), help="with commas (default: %(default)s)")
+    parser.add_argument("--sets", default=",".join(SETS), help="with commas (default: %(default)s)")
+    parser.add_argument("--contestants", default=",".join(CONTESTANTS), help="with commas (default: %(default)s)")
+    parser.add_argument("--threads", type=int, default=1, help="of every contestant (default: %(default)s)")
+    parser.add_argument("--decisions", type=int, default=50, help="of a set (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=7, help="of the game (default: %(default)s)")
+    parser.add_argument("--out", type=Path, help="also write the JSON here")
+    options = parser.parse_args()
+    console, results = Console(width=150), []
+    for model in options.models.split(","):
+        path = models.resolve(model)
+        vocabulary = read_vocabulary(path)
+        players: dict[str, Contestant] = {}
+        absent: dict[str, Row] = {}
+        for name in options.contestants.split(","):
+            try:
+                players[name] = CONTESTANTS[name](path, options.threads)
+            except Exception as error:
+                absent[name] = Row(failure=failed(error))
+        for name in options.sets.split(","):
+            literals, cases = make_cases(name, vocabulary, options.decisions + WARM, options.seed)
+            rows = play(players, literals, cases) | absent
+            table = [told_row(contestant, rows) for contestant in options.contestants.split(",")]
+            show(model, name, table, console)
+            results.append({"model": model, "set": name, "legal": len(cases[0].legal), "rows": table})
+        del players
+    packages = [one.package for one in CONTESTANTS.values() if one.package]
+    result = {"benchmark": "decision", "machine": machine(packages), "arguments": sys.argv[1:], "results": results}
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""On what a benchmark ran: stands beside its results. Measures nothing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+
+def machine(packages: Iterable[str]) -> dict[str, Any]:
+    """Return what a reader needs to compare: processor, cores, memory, versions of these packages, commit."""
+    cpu = next(
+        (line.split(":")[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
+        platform.processor(),
+    )
+    memory = next((int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), 0)
+    versions = {"python": platform.python_version(), "numpy": importlib.metadata.version("numpy")}
+    for name in ("llama-cpp-python", *packages):
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return {
+        "cpu": cpu,
+        "cores": os.cpu_count(),
+        "memory_gb": round(memory / 1e6, 1),
+        "load": [round(value, 2) for value in os.getloadavg()],
+        "versions": versions,
+        "commit": commit.stdout.strip(),
+    }
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []
