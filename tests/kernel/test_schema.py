@@ -53,6 +53,7 @@ def scalars(draw: st.DrawFn) -> Drawn:
         return {"type": "integer", **lower, **upper}, numbers
     if kind == "step":
         return {"type": "integer", "minimum": -20, "maximum": 20, "multipleOf": draw(st.integers(1, 7))}, numbers
+    high = max(high, low + 3)  # a multiple of 2.5 is in it: a part that nothing satisfies is refused, optional or not
     bounds = draw(st.sampled_from([{"minimum": low, "maximum": high}, {"exclusiveMinimum": low - 1, "maximum": high}]))
     return {"type": "number", "multipleOf": draw(st.sampled_from([0.25, 0.5, 2.5])), **bounds}, [
         n / 4 for n in range(-52, 106)
