@@ -40,6 +40,9 @@ class Form(Protocol):
     def literal(self, instruction: Instruction, opcode: type[Opcode]) -> Literal:
         """Return the text of an instruction; what tells it apart in the body, the rest in the closer."""
 
+    def opening(self, cartridge: str, opcode: type[Opcode]) -> Literal:
+        """Return what stands for an opcode whose arguments are still to be written: its body is how they begin."""
+
     def match(self, text: str) -> tuple[str, str, Any] | None:
         """Return (cartridge, method, arguments in the form's own shape), or None."""
 
@@ -75,6 +78,19 @@ class Compact:
             return Literal(f" {' '.join([said, *others])}", f"\n@{instruction.name}\n")
         words = [instruction.method, *required.values(), *others]
         return Literal(f" {' '.join(words)}", f"\n@{instruction.cartridge}\n")
+
+    def opening(self, cartridge: str, opcode: type[Opcode]) -> Literal:
+        """See Form."""
+        said, address = opcode.method, cartridge
+        if opcode.wire_phrase:
+            said = opcode.wire_phrase.partition("{")[0].rstrip()
+            address = f"{cartridge}.{opcode.method}"
+            if not said:
+                raise BuildError(
+                    f"{address}: nothing tells {opcode.wire_phrase!r} apart before its arguments are written; "
+                    "begin it with a word"
+                )
+        return Literal(f" {said}", f"\n@{address}\n", label=f" {said} ...")
 
     def match(self, text: str) -> tuple[str, str, Any] | None:
         """See Form."""
@@ -123,6 +139,15 @@ class Tagged:
     def literal(self, instruction: Instruction, opcode: type[Opcode]) -> Literal:
         """See Form."""
         return Literal(f"<|call|>{instruction.name} {instruction.arguments}", "<|/call|>\n")
+
+    def opening(self, cartridge: str, opcode: type[Opcode]) -> Literal:
+        """See Form. The name of the argument that comes first in any case belongs to it, as it does in a whole text."""
+        begun = f"<|call|>{cartridge}.{opcode.method}"
+        first = next(iter(opcode.arguments()), None)
+        if first is None or (not first.required and first.default is None):
+            return Literal(begun, " {", label=f"{begun} ...")
+        begun = f"{begun} {{{canonical(first.name)[:-1]}"  # without the last quote, which is one token with the colon
+        return Literal(begun, '":', label=f"{begun}\": ...")
 
     def match(self, text: str) -> tuple[str, str, Any] | None:
         """See Form."""
@@ -186,6 +211,13 @@ class Wire:
         if instruction == HALT_INSTRUCTION:
             return self.form.halt
         return self.form.literal(instruction, self._opcode(instruction.cartridge, instruction.method))
+
+    def opening(self, cartridge: str, method: str) -> Literal:
+        """Return what stands for an open opcode among others: it ends where its arguments begin.
+
+        Raises OpcodeError when it is not declared, BuildError when nothing tells it apart so early.
+        """
+        return self.form.opening(cartridge, self._opcode(cartridge, method))
 
     def parse(self, text: str) -> Instruction:
         """Return the one instruction that `text` is, to the last byte.

@@ -103,12 +103,20 @@ class Chooser:
         known = [self._recall(opcodes, subset, null) for null in wanted]
         missing = [null for null, found in zip(wanted, known, strict=True) if found is None]
         orders = prompts if wanted else prompts[:1]
-        scores = self.scorer.score([*orders, *missing], tree, watch)
+        before = self.context.cost
+        # Nulls that stay the same may be many: those that a pass has no sequences for go before.
+        at_once = max(1, self.context.backend.n_seq // 2)
+        fresh: list[Floats] = []
+        while len(missing) > at_once:
+            part, missing = missing[:at_once], missing[at_once:]
+            fresh += [*self.scorer.score([*orders, *part], tree, keep=len(orders)).log_probabilities[len(orders) :]]
+        scores = self.scorer.score([*orders, *missing], tree, watch, len(orders))
         raw = scores.log_probabilities[: len(orders)].mean(axis=0)
-        fresh = iter(scores.log_probabilities[len(orders) :])
-        for ids, values in zip(missing, scores.log_probabilities[len(orders) :], strict=True):
+        fresh += [*scores.log_probabilities[len(orders) :]]
+        for ids, values in zip([n for n, k in zip(wanted, known, strict=True) if k is None], fresh, strict=True):
             self._remember(opcodes, subset, ids, values)
-        null = np.mean([next(fresh) if k is None else k for k in known], axis=0) if wanted else None
+        left = iter(fresh)
+        null = np.mean([next(left) if k is None else k for k in known], axis=0) if wanted else None
         compared = _combined(raw, null, rule, _of(prior, scores.leaves))
         shares = _softmax(compared / rule.temperature if rule.name is RuleName.SAMPLE else compared)
         if rule.name is RuleName.SAMPLE:
@@ -116,7 +124,17 @@ class Chooser:
         else:
             position = _first_best(compared, opcodes, scores.leaves)
         return self._decision(
-            opcodes, subset, rule, scores.leaves, compared, raw, null, shares, position, scores.mass, scores.cost
+            opcodes,
+            subset,
+            rule,
+            scores.leaves,
+            compared,
+            raw,
+            null,
+            shares,
+            position,
+            scores.mass,
+            self.context.cost - before,
         )
 
     def _recall(self, opcodes: OpcodeSet, subset: Subset, null: Sequence[int]) -> Floats | None:

@@ -1,7 +1,7 @@
 """The session as token ids, and what the runtime's memory holds of it. Knows no opcode, no rule, no text.
 
-Sequence 0 carries the session's prompt and survives from decision to decision; every other sequence lives for one
-decision. Nothing here re-tokenizes: equal ids are equal prefixes.
+Sequence 0 carries the prompt of the session and the next few its other orders: they survive from decision to decision.
+Every other sequence lives for one decision. Nothing here re-tokenizes: equal ids are equal prefixes.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class Context:
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
         self.held: list[int] = []
+        self.kept: list[list[int]] = []  # ids on the sequences 1, 2, ...: other orders of the session's prompt
         self._cost = Cost()
 
     @property
@@ -53,7 +54,7 @@ class Context:
     def reset(self) -> None:
         """Forget the session."""
         self.backend.clear()
-        self.held = []
+        self.held, self.kept = [], []
 
     def check(self, stems: Sequence[Sequence[int]], longest: int) -> None:
         """Raise ContextError unless each prompt and the longest legal opcode fit; nothing is evaluated."""
@@ -73,8 +74,10 @@ class Context:
                 f"{len(stems)} prompts at once; n_seq={self.backend.n_seq} holds {self.backend.n_seq - 1}"
             )
 
-    def run(self, stems: Sequence[Sequence[int]], tree: ScoreTree, read: ReadRow) -> None:
+    def run(self, stems: Sequence[Sequence[int]], tree: ScoreTree, read: ReadRow, keep: int = 1) -> None:
         """Evaluate the tree behind each stem; the first stem is the session's prompt.
+
+        The first `keep` stems stay in memory, where it can hold them: the next call finds what they begin with.
 
         Where a token may stand on several sequences, everything goes into one pass as far as sequences, batch and
         memory suffice; else stems go one after the other and trees level by level.
@@ -83,13 +86,14 @@ class Context:
         self.check([s.ids for s in full], tree.longest - len(tree.prefix))
         with self._guard():
             if self.backend.shares_tokens:
-                Shared(self, tree, read).run(full)
+                Shared(self, tree, read).run(full, keep)
             else:
                 Levels(self, tree, read).run(full)
 
     def open(self, ids: Sequence[int], read: ReadRow) -> None:
         """Make `ids` the session's prompt and read the row after it (as point STEM)."""
         with self._guard():
+            self.release(1)
             batch = Batch()
             for position in range(self.rewind(ids), len(ids)):
                 last = batch.add(ids[position], position, [MAIN])
@@ -117,6 +121,12 @@ class Context:
         """Free a sequence other than the main one."""
         self.backend.remove(sequence, 0)
 
+    def release(self, first: int) -> None:
+        """Free the kept sequences from the number `first` on."""
+        for number in range(first, len(self.kept) + 1):
+            self.drop(number)
+        del self.kept[first - 1 :]
+
     @contextlib.contextmanager
     def _guard(self) -> Iterator[None]:
         try:
@@ -134,6 +144,7 @@ class Context:
         if keep < len(self.held) and not self.backend.remove(MAIN, keep):
             self._cost.refused_removals += 1
             self.backend.clear()
+            self.kept = []
             keep = 0
         self.held = self.held[:keep]
         return keep

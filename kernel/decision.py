@@ -19,6 +19,8 @@ class Stop(enum.StrEnum):
     """An opcode was chosen to its end."""
     FORCED = "forced"
     """Only one opcode was legal; the model was not asked."""
+    CLOSED = "closed"
+    """Arguments were written until the budget was used up; what was open then was closed for the model."""
 
 
 @dataclass(frozen=True)

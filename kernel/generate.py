@@ -6,6 +6,7 @@ sample of the legal ids.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,6 +32,7 @@ class Written:
         chosen, forced: how many of `ids` were a choice, and how many had no alternative.
         closed: how many ids were put at the end because the budget was used up; 0 is an opcode of the model's own.
         cost: passes and tokens.
+        margin: smallest lead of an id that was chosen over the second, in what was compared.
     """
 
     text: str
@@ -39,6 +41,7 @@ class Written:
     forced: int
     closed: int
     cost: Cost
+    margin: float = math.inf
 
 
 def write(
@@ -48,7 +51,7 @@ def write(
     *,
     max_tokens: int = TOKENS,
     temperature: float = 0.0,
-    seed: int = 0,
+    seed: int | Sequence[int] = 0,
 ) -> Written:
     """Write one opcode behind a prompt.
 
@@ -67,10 +70,14 @@ def write(
     rng = np.random.default_rng(seed)
     picked: list[int] = []
     chosen = closed = done = 0
+    margin = math.inf
     source = MAIN
 
     def read(_: int, __: int, row: NDArray[np.float32]) -> None:
-        picked.append(_pick(row, matcher.legal(), temperature, rng))
+        nonlocal margin
+        token, lead = _pick(row, matcher.legal(), temperature, rng)
+        picked.append(token)
+        margin = min(margin, lead)
 
     forced = _force(matcher)
     try:
@@ -95,7 +102,7 @@ def write(
     finally:
         if source == BRANCH:
             context.drop(BRANCH)
-    return Written(matcher.text.decode(), tuple(matcher.ids), chosen, forced, closed, context.cost - before)
+    return Written(matcher.text.decode(), tuple(matcher.ids), chosen, forced, closed, context.cost - before, margin)
 
 
 def _force(matcher: Matcher) -> int:
@@ -109,7 +116,10 @@ def _force(matcher: Matcher) -> int:
     return taken
 
 
-def _pick(row: NDArray[np.float32], legal: NDArray[np.int32], temperature: float, rng: np.random.Generator) -> int:
+def _pick(
+    row: NDArray[np.float32], legal: NDArray[np.int32], temperature: float, rng: np.random.Generator
+) -> tuple[int, float]:
+    """Return the id that is taken, and its lead over the second."""
     values = row[legal].astype(np.float64)
     values[~np.isfinite(values)] = -np.inf
     top = values.max(initial=-np.inf)
@@ -117,7 +127,9 @@ def _pick(row: NDArray[np.float32], legal: NDArray[np.int32], temperature: float
         raise LogitsError(f"none of {len(legal)} legal ids has a finite logit")
     if temperature > 0:
         values = (values - top) / temperature + rng.gumbel(size=len(values))
-    return int(legal[values.argmax()])
+    best = int(values.argmax())
+    top, values[best] = values[best], -np.inf
+    return int(legal[best]), float(top - values.max())
 
 
 def write_freely(
@@ -135,7 +147,7 @@ def write_freely(
     source = MAIN
 
     def read(_: int, __: int, row: NDArray[np.float32]) -> None:
-        ids.append(_pick(row, everything, temperature, rng))
+        ids.append(_pick(row, everything, temperature, rng)[0])
 
     context.check([prompt], max_tokens)
     context.open(prompt, read)

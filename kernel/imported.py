@@ -15,6 +15,9 @@ from kernel.keywords import Note
 from kernel.opcode import Instruction, Opcode
 from kernel.schema import Argument, Parameters, read_parameters
 
+LISTED = 4096
+"""Values up to which an imported opcode is listed: nobody wrote an engine that says which of more are legal."""
+
 
 class SchemaOpcode(Opcode):
     """An opcode that a JSON Schema declares; make the class with `Opcode.from_json_schema`.
@@ -26,6 +29,7 @@ class SchemaOpcode(Opcode):
     method: ClassVar[str] = "schema_opcode"
     schema_: ClassVar[Mapping[str, Any]] = {}
     parameters: ClassVar[Parameters]
+    _most: ClassVar[int] = LISTED
     original: ClassVar[str] = ""
     """The name of the tool as its server has it."""
 

@@ -82,6 +82,7 @@ class Opcode(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     method: ClassVar[str] = ""
     wire_phrase: ClassVar[str] = ""
+    _most: ClassVar[int] = MAX_INSTANCES
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
@@ -117,24 +118,26 @@ class Opcode(BaseModel):
     def instances(cls) -> Iterator[Self]:
         """Yield every value of an opcode whose domains are all finite, in declaration order.
 
-        Raises OpcodeError when a field is open (a free string, an unbounded number) or the product is
-        larger than MAX_INSTANCES.
+        Raises OpcodeError when `is_open`.
         """
-        arguments = cls.arguments()
-        size = 1
-        for argument in arguments:
-            count = Counter()(argument.shape)
-            if count > LISTED:
-                raise OpcodeError(
-                    f"{cls.method}.{argument.name}: not a finite domain of at most {LISTED} values; "
-                    "use Literal, Enum, bool, None, or a number with bounds on both sides and a step"
-                )
-            size *= count
-        if size > MAX_INSTANCES:
-            raise OpcodeError(f"{cls.method}: {size} combinations are more than {MAX_INSTANCES}")
-        listed = [[f"{canonical(a.name)}:{text}" for text in dict.fromkeys(texts(a.shape))] for a in arguments]
+        if (reason := _open(cls)) is not None:
+            raise OpcodeError(reason)
+        listed = [
+            [
+                *([] if a.required or a.default is not None else [""]),
+                *(f"{canonical(a.name)}:{text}" for text in dict.fromkeys(texts(a.shape))),
+            ]
+            for a in cls.arguments()
+        ]
         for values in itertools.product(*listed):
-            yield cls.from_arguments("{" + ",".join(values) + "}")
+            yield cls.from_arguments("{" + ",".join(filter(None, values)) + "}")
+
+    @classmethod
+    def is_open(cls) -> bool:
+        """Return whether its values cannot be listed, so that they are written: a field is open (a free string, an
+        unbounded number), or there are more combinations than MAX_INSTANCES.
+        """
+        return _open(cls) is not None
 
     @classmethod
     def from_json_schema(cls, name: str, schema: Mapping[str, Any] | str | Path | None) -> type[Opcode]:
@@ -145,7 +148,7 @@ class Opcode(BaseModel):
 
         >>> Beep = Opcode.from_json_schema("beep", {"properties": {"times": {"enum": [1, 2, "1"]}}})
         >>> [i.instruction("toy") for i in Beep.instances()]
-        [toy.beep(times=1), toy.beep(times=2), toy.beep(times='1')]
+        [toy.beep(), toy.beep(times=1), toy.beep(times=2), toy.beep(times='1')]
         """
         from kernel.imported import opcode_of, read_schema
 
@@ -172,6 +175,21 @@ def _arguments(opcode: type[Opcode]) -> tuple[Argument, ...]:
         default = None if field.is_required() else _plain(field.get_default(call_default_factory=True))
         out.append(replace(argument, default=default))
     return tuple(out)
+
+
+@cache
+def _open(opcode: type[Opcode]) -> str | None:
+    """Return why the values of an opcode cannot be listed, or None."""
+    size = 1
+    for argument in opcode.arguments():
+        count = Counter()(argument.shape)
+        if count > LISTED:
+            return (
+                f"{opcode.method}.{argument.name}: not a finite domain of at most {LISTED} values; "
+                "use Literal, Enum, bool, None, or a number with bounds on both sides and a step"
+            )
+        size *= count + (not argument.required and argument.default is None)
+    return f"{opcode.method}: {size} combinations are more than {opcode._most}" if size > opcode._most else None
 
 
 def _plain(value: Any) -> str:

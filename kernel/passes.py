@@ -64,12 +64,19 @@ class Batch:
 
 @dataclass
 class Stem:
-    """One prompt on its own sequence. Ids before `cached` are in memory; ids before `shared` come with the first."""
+    """One prompt on its own sequence. Ids before `cached` are in memory; ids before `shared` come with another stem.
+
+    Attributes:
+        source: the stem that it shares its beginning with; None for the main one, and for one that shares with none.
+        own: whether what is cached is on its own sequence already, from the decision before.
+    """
 
     number: int
     ids: list[int]
     cached: int = 0
     shared: int = 0
+    source: Stem | None = None
+    own: bool = False
 
     @property
     def new(self) -> int:

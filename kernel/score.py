@@ -60,8 +60,13 @@ class Scorer:
             self._trees.move_to_end(key)
         return known[1]
 
-    def score(self, stems: Sequence[Sequence[int]], tree: ScoreTree, watch: Watch | None = None) -> Scores:
-        """Score every leaf of the tree behind each stem; `watch` sees the rows of the first."""
+    def score(
+        self, stems: Sequence[Sequence[int]], tree: ScoreTree, watch: Watch | None = None, keep: int = 1
+    ) -> Scores:
+        """Score every leaf of the tree behind each stem; `watch` sees the rows of the first.
+
+        The first `keep` stems stay in memory, for the next call to find what they begin with.
+        """
         before = self.context.cost
         values: list[dict[int, NDArray[np.float64]]] = [{} for _ in stems]
         ids = {read.point: read.ids for read in tree.reads}
@@ -76,7 +81,7 @@ class Scorer:
         leaves = np.asarray(tree.leaves, np.int32)
         if not tree.reads:
             return Scores(leaves, np.zeros((len(stems), 1)), 1.0, Cost())
-        self.context.run(stems, tree, read)
+        self.context.run(stems, tree, read, keep)
         mass = float(np.exp(values[0][tree.reads[0].point]).sum())
         sums = np.stack([tree.sums(v) for v in values])
         return Scores(leaves, sums, mass, self.context.cost - before)

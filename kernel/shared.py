@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernel.passes import MAIN, Batch, ReadRow, Stem, common_prefix
+from kernel.passes import Batch, ReadRow, Stem, common_prefix
 from kernel.tree import STEM, ScoreTree
 
 if TYPE_CHECKING:
@@ -20,30 +20,52 @@ class Shared:
         self.tree = tree
         self.read = read
 
-    def run(self, stems: list[Stem]) -> None:
-        """Evaluate all stems and trees together if the batch holds them, else one stem after the other."""
-        main = stems[0]
-        main.cached = self.context.rewind(main.ids)
-        for stem in stems[1:]:
-            stem.shared = min(common_prefix(main.ids, stem.ids), len(stem.ids) - 1)
-            stem.cached = min(main.cached, stem.shared)
-        new = sum(stem.new for stem in stems)
-        together = new + len(stems) * len(self.tree.tokens) <= min(
-            self.backend.n_batch, self.backend.n_ctx - main.cached
-        )
-        for group in [stems] if together else [[stem] for stem in stems]:
-            self._run_group(group, main, len(stems))
-        self.context.held = main.ids
+    def run(self, stems: list[Stem], keep: int) -> None:
+        """Evaluate all stems and trees together if the batch holds them, else one stem after the other.
 
-    def _run_group(self, group: list[Stem], main: Stem, first_free: int) -> None:
-        """Evaluate some stems and their trees, in one pass if the sequences suffice; then drop all but the main one."""
+        The first `keep` stems stay in memory for the next decision, if it has room for all of them.
+        """
+        context, main, grown = self.context, stems[0], len(self.tree.tokens)
+        longest = max((len(stem.ids) for stem in stems[keep:]), default=0)
+        if sum(len(stem.ids) for stem in stems[:keep]) + longest + grown > self.backend.n_ctx:
+            keep = 1
+        context.release(keep)
+        main.cached = context.rewind(main.ids)
+        for stem in stems[1:]:
+            self._connect(stem, stems[:keep] if stem.number >= keep else [main])
+        held = main.cached + sum(stem.cached for stem in stems[1:keep])
+        new = sum(stem.new for stem in stems)
+        together = new + len(stems) * grown <= min(self.backend.n_batch, self.backend.n_ctx - held)
+        for group in [stems] if together else [[stem] for stem in stems]:
+            self._run_group(group, stems, keep)
+        context.held = main.ids
+        context.kept = [stem.ids for stem in stems[1:keep]]
+
+    def _connect(self, stem: Stem, sources: list[Stem]) -> None:
+        """Find out what a stem need not evaluate: what its sequence holds from before, what another stem has."""
+        shared, stem.source = max(
+            ((common_prefix(source.ids, stem.ids), source) for source in sources), key=lambda found: found[0]
+        )
+        stem.shared = min(shared, len(stem.ids) - 1)  # the row after the last id is read
+        stem.cached = min(stem.source.cached, stem.shared)
+        kept = self.context.kept[stem.number - 1] if stem.number <= len(self.context.kept) else []
+        mine = min(common_prefix(kept, stem.ids), len(stem.ids) - 1)
+        if mine > stem.cached and self.backend.remove(stem.number, mine):
+            stem.cached, stem.shared, stem.own = mine, max(mine, stem.shared), True
+        elif kept:
+            self.context.drop(stem.number)
+
+    def _run_group(self, group: list[Stem], stems: list[Stem], keep: int) -> None:
+        """Evaluate some stems and their trees, in one pass if the sequences suffice; drop those that are not kept."""
         for stem in group:
-            if stem is not main:
-                if main not in group:  # the main stem is in memory by now
-                    stem.cached = stem.shared
-                if stem.cached:
-                    self.backend.copy(MAIN, stem.number, stem.cached)
-        cells = self.backend.n_ctx - len(main.ids) - sum(s.new for s in group if s is not main)
+            if stem.source is not None:
+                if stem.source not in group and stem.cached < stem.shared:  # the source is in memory by now
+                    self.context.drop(stem.number)
+                    stem.cached, stem.own = stem.shared, False
+                if stem.cached and not stem.own:
+                    self.backend.copy(stem.source.number, stem.number, stem.cached)
+        kept = len(stems[0].ids) + sum(len(stem.ids) for stem in stems[1:keep])
+        cells = self.backend.n_ctx - kept - sum(s.new for s in group if s.number >= keep)
         for stem in group:
             if len(group) == 1:
                 room = max(1, self.backend.n_batch - len(self.tree.tokens))
@@ -51,9 +73,9 @@ class Shared:
                 stem.shared = stem.cached
         strands = [(stem, path) for stem in group for path in self.tree.paths() or [[]]]
         while strands:
-            strands = self._pass(group, strands, cells, range(first_free, self.backend.n_seq))
+            strands = self._pass(group, strands, cells, range(len(stems), self.backend.n_seq))
         for stem in group:
-            if stem is not main:
+            if stem.number >= keep:
                 self.context.drop(stem.number)
 
     def _pass(
@@ -82,7 +104,7 @@ class Shared:
             taken += 1
         batch = Batch()
         for stem in group:
-            self._add_stem(batch, stem, group, carriers, self.tree.wants(STEM))
+            self._add_stem(batch, stem, group, carriers)
         for (number, point), sequences in placed.items():
             base = len(group[number - group[0].number].ids)
             index = batch.add(self.tree.tokens[point], base + self.tree.depths[point], sequences)
@@ -96,16 +118,17 @@ class Shared:
                 self.context.drop(sequence)
         return strands[taken:]
 
-    def _add_stem(
-        self, batch: Batch, stem: Stem, group: list[Stem], carriers: dict[int, list[int]], wanted: bool
-    ) -> None:
-        """Add a stem's new tokens; what other stems share with the first one stands on their sequences as well."""
+    def _add_stem(self, batch: Batch, stem: Stem, group: list[Stem], carriers: dict[int, list[int]]) -> None:
+        """Add a stem's new tokens; what others share with it stands on their sequences as well."""
+
+        def carrying(one: Stem, position: int) -> list[int]:
+            found = list(carriers[one.number])
+            for other in group:
+                if other.source is one and other.cached <= position < other.shared:
+                    found += carrying(other, position)
+            return found
+
         for position in range(max(stem.cached, stem.shared), len(stem.ids)):
-            sequences = carriers[stem.number]
-            if stem.number == MAIN:
-                for other in group[1:]:
-                    if position < other.shared:
-                        sequences = sequences + carriers[other.number]
-            index = batch.add(stem.ids[position], position, sequences)
-            if wanted and position == len(stem.ids) - 1:
+            index = batch.add(stem.ids[position], position, carrying(stem, position))
+            if position == len(stem.ids) - 1 and self.tree.wants(STEM):
                 batch.outputs.append((index, stem.number, STEM))

@@ -29,6 +29,7 @@ def decide_file(
     *,
     tolerance: float,
     last: int | None,
+    threads: int | None,
     as_json: bool,
 ) -> NoReturn:
     """Decide a log again, print what was found and exit."""
@@ -39,7 +40,7 @@ def decide_file(
     name = model or (header.model.name if header.model else "")
     chosen = make_rule(rule) if rule else logged_rule(header) or make_rule(None)
     cartridges = [make(record) for record in header.cartridges]
-    with load_kernel(name) as kernel:
+    with load_kernel(name, threads=threads) as kernel:
         player = ModelPlayer(kernel, Wire(cartridges, form(header.wire or "compact")), cartridges, chosen)
         changed = changes(header, kernel, name, chosen, {"llama-cpp-python": version("llama-cpp-python")})
         with Console(stderr=True).status("deciding again"):

@@ -21,6 +21,7 @@ from dispatch.decide import TOLERANCE
 from dispatch.read import LogReader
 from dispatch.records import CartridgeRecord
 from dispatch.replay import MakeCartridge, Replay, ReplayReport, replay
+from kernel.cli.common import Threads
 from kernel.cli.decide import decide_file
 from kernel.cli.frame import Frame, shown
 from kernel.cli.keys import keys
@@ -67,6 +68,7 @@ def replay_command(
     model: OtherModel = None,
     rule: OtherRule = None,
     tolerance: Tolerance = TOLERANCE,
+    threads: Threads = None,
     cartridge: Specs = None,
     as_json: AsJson = False,
 ) -> None:
@@ -87,9 +89,9 @@ def replay_command(
         if decide:
             if len(files) > 1 or step:
                 raise UsageError("replay: --decide takes one file, without --step")
-            decide_file(files[0], make, model, rule, tolerance=tolerance, last=last, as_json=as_json)
-        if model is not None or rule is not None:
-            raise UsageError("replay: --model and --rule need --decide")
+            decide_file(files[0], make, model, rule, tolerance=tolerance, last=last, threads=threads, as_json=as_json)
+        if (model, rule, threads) != (None, None, None):
+            raise UsageError("replay: --model, --rule and --threads need --decide")
         if step:
             reports = [_step(files[0], make, console, first)]
         elif headless or as_json or len(files) > 1:

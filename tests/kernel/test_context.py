@@ -250,6 +250,26 @@ def test_null_prompts_are_cheap_in_later_turns_too(make: Make) -> None:
     assert context.cost.passes == 2
 
 
+def test_kept_orders_cost_their_new_ids_only(make: Make) -> None:
+    """Heads 20 21 and 30 31, then the request: 22, later 23. A null behind the second head begins with what is there."""
+    backend = make()
+    context = Context(backend)
+    context.run([[20, 21, 22], [30, 31, 22]], tree_of([2, 3]), ignore, keep=2)
+    context.run([[20, 21, 23], [30, 31, 23], [30, 31, 24]], tree_of([2, 3]), ignore, keep=2)
+    assert sorted(t for t, *_ in backend.passes[1]) == [1, 1, 1, 23, 23, 24]
+    assert context.cost.passes == 2
+    assert (context.held, context.kept) == ([20, 21, 23], [[30, 31, 23]])
+
+
+def test_kept_orders_leave_when_other_work_needs_their_sequences(make: Make) -> None:
+    """One prompt alone: only the session's own sequence stays."""
+    backend = make()
+    context = Context(backend)
+    context.run([[20, 21, 22], [30, 31, 22]], tree_of([2, 3]), ignore, keep=2)
+    context.open([20, 21, 25], ignore)
+    assert (context.kept, backend.cells) == ([], 3)
+
+
 # -- too little room: several passes ---------------------------------------------------------------------------------
 
 
@@ -569,7 +589,9 @@ prompts = st.lists(st.integers(0, 2), min_size=1, max_size=12)
 
 @settings(max_examples=250, deadline=None)
 @given(
-    turns=st.lists(st.tuples(st.lists(prompts, min_size=1, max_size=4), sets()), min_size=1, max_size=4),
+    turns=st.lists(
+        st.tuples(st.lists(prompts, min_size=1, max_size=4), sets(), st.integers(1, 3)), min_size=1, max_size=4
+    ),
     shares=st.booleans(),
     n_seq=st.integers(2, 12),
     n_batch=st.sampled_from([1, 2, 3, 5, 8, 100]),
@@ -577,22 +599,23 @@ prompts = st.lists(st.integers(0, 2), min_size=1, max_size=12)
 )
 def test_any_decisions_give_the_scores_of_the_model(
     tools: SimpleNamespace,
-    turns: list[tuple[list[list[int]], tuple[list[list[int]], list[int], list[int]]]],
+    turns: list[tuple[list[list[int]], tuple[list[list[int]], list[int], list[int]], int]],
     shares: bool,
     n_seq: int,
     n_batch: int,
     n_ctx: int,
 ) -> None:
-    """Random tries, subsets, prompts and null prompts, limits and both memories, several decisions in a row.
+    """Random tries, subsets, prompts, orders to keep, null prompts, limits and both memories, decisions in a row.
 
     Each sum is that of the row function, opcode by opcode. What cannot fit is refused with nothing decoded. One pass
-    is enough where tokens are shared and everything fits; then exactly the ids that are new are evaluated.
+    is enough where tokens are shared and everything fits; then exactly the ids that are new are evaluated, and fewer
+    where an order has kept more than it shares with the session's prompt.
     """
     row = tools.hashed_row(3)
     backend = Recorder(letters(3), row, shares_tokens=shares, n_seq=n_seq, n_batch=n_batch, n_ctx=n_ctx)
     scorer = Scorer(Context(backend))
     held: list[int] = []
-    for stems, (sequences, scored, legal) in turns:
+    for stems, (sequences, scored, legal), keep in turns:
         trie = Trie.of(sequences)
         tree = grow(trie, Subset.of(trie, legal), np.array(scored, np.int32), 1000)
         assert tree is not None
@@ -603,7 +626,8 @@ def test_any_decisions_give_the_scores_of_the_model(
                 scorer.score(stems, tree)
             assert len(backend.passes) == passes
             continue
-        scores = scorer.score(stems, tree)
+        before = len(scorer.context.kept)
+        scores = scorer.score(stems, tree, keep=min(keep, len(stems)))
         for stem, line in zip(stems, scores.log_probabilities, strict=True):
             expected = tools.plain_scores(row, stem, [sequences[i] for i in legal], [scored[i] for i in legal])
             got = dict(zip(scores.leaves.tolist(), line.tolist(), strict=True))
@@ -618,10 +642,16 @@ def test_any_decisions_give_the_scores_of_the_model(
         fresh = len(full[0]) - kept + sum(len(s) - min(_common(full[0], s), len(s) - 1) for s in full[1:])
         needed = fresh + len(stems) * len(tree.tokens)
         if shares and needed <= min(n_batch, n_ctx - kept) and len(stems) * (1 + len(tree.tips)) <= n_seq:
-            assert scores.cost == Cost(passes=1, tokens=needed)
+            if keep == 1 and not before:
+                assert scores.cost == Cost(passes=1, tokens=needed)
+            else:
+                assert scores.cost.tokens <= needed
         held = full[0]
         assert scorer.context.held == held == backend.sequence(MAIN)
-        assert backend.cells == len(held)
+        others = scorer.context.kept
+        assert others == [backend.sequence(n) for n in range(1, len(others) + 1)]
+        assert others in ([], full[1:keep])
+        assert len(held) <= backend.cells <= len(held) + sum(map(len, others))
 
 
 def _common(a: list[int], b: list[int]) -> int:
