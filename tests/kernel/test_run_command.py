@@ -18,6 +18,7 @@ import pytest
 from numpy.typing import NDArray
 from typer.testing import CliRunner
 
+from dispatch.decide import TOLERANCE
 from dispatch.read import LogReader
 from dispatch.records import DecisionRecord, Header, Outcome
 from kernel.api import Kernel
@@ -388,6 +389,32 @@ def test_a_real_model_plays_and_goes_on(tmp_path: Path, smollm2_path: Path, one_
     assert all(len(r.ledger or ()) == r.chosen_tokens for r in decisions)
     assert outcome is not None
     assert verified(log).startswith("verified: 6 whole decisions")
+
+
+@pytest.mark.model
+def test_a_model_that_goes_on_ends_like_one_that_was_not_interrupted(
+    tmp_path: Path, smollm2_path: Path, one_thread: tuple[str, int]
+) -> None:
+    """Stopped at 3 of 8 placements: the same choices, margins and final state, up to the numeric tolerance."""
+    whole, part = tmp_path / "whole", tmp_path / "part"
+    play = ("tetris", "--seed", 7, "--model", smollm2_path, *one_thread)
+    document(*play, "--decisions", 8, "--log", whole)
+    document(*play, "--decisions", 3, "--log", part)
+    document("--resume", part, "--decisions", 8, *one_thread)
+    (_, first, ended), (_, second, ended_too) = read(whole), read(part)
+    assert len(first) == len(second) == 8
+    assert verified(part).startswith("verified: 8 whole decisions")
+    for a, b in zip(first, second, strict=True):
+        assert a.margin is not None
+        assert b.margin is not None
+        if a.instruction != b.instruction:  # from here on it is another game
+            assert min(a.margin, b.margin) < TOLERANCE
+            return
+        assert a.state == b.state
+        assert abs(a.margin - b.margin) < TOLERANCE
+    assert ended is not None
+    assert ended_too is not None
+    assert (ended.summary, ended.totals["agreed"]) == (ended_too.summary, ended_too.totals["agreed"])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
