@@ -23,8 +23,6 @@ from kernel.imported import SchemaOpcode
 from kernel.opcode import Halt, Instruction
 from kernel.tools import read_tools
 
-LISTED = 4096
-"""Instructions without open arguments that `legal` lists; tools with more are legal all the same."""
 NOTHING = "N/A"
 
 Handler = Callable[..., Any]
@@ -75,22 +73,22 @@ class Tools:
         self._opcodes = opcodes
         self._functions = functions
         self.calls: list[tuple[Instruction, str]] = []
+        self._listed: list[Instruction] | None = None
 
     def reset(self, seed: int) -> None:
         """Forget the calls."""
         self.calls = []
 
     def legal(self) -> Sequence[Instruction]:
-        """Return the calls that can be listed, at most LISTED; those with open arguments are legal as well."""
-        out: list[Instruction] = []
-        for opcode in self._opcodes.values():
-            try:
-                some = list(itertools.islice(opcode.instances(), LISTED + 1 - len(out)))
-            except OpcodeError:
-                continue
-            if len(out) + len(some) <= LISTED:
-                out += [value.instruction(self.name) for value in some]
-        return out
+        """Return every call that can be listed; the others are open, and legal as well."""
+        if self._listed is None:
+            self._listed = [
+                value.instruction(self.name)
+                for opcode in self._opcodes.values()
+                if not opcode.is_open()
+                for value in opcode.instances()
+            ]
+        return self._listed
 
     def apply(self, instruction: Instruction) -> str:
         """Call the function and return what it says; an exception of its own becomes part of that."""

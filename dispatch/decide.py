@@ -96,6 +96,7 @@ class Decider:
     ) -> None:
         self._run = run
         self._player = player
+        player.max_tokens = run.reader.header.max_tokens or player.max_tokens
         self._changed = changed
         self._tolerance = tolerance
         self._same_ids = not any(text.startswith("tokenizer") for text in changed)
@@ -170,8 +171,7 @@ class Decider:
             number=record.n,
             rotations=rotations,
         )
-        text = player.opcodes.texts[decision.index]
-        return Choice(player.wire.parse(text), text, decision)
+        return player.said(decision, record.n)
 
     def _compare(
         self,

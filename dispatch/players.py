@@ -6,8 +6,8 @@ import random
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,18 +15,32 @@ from numpy.typing import NDArray
 from dispatch.keeper import RowKeeper
 from dispatch.records import LedgerStep
 from dispatch.wire import Wire
+from dispatch.writing import Writer
 from kernel.api import Kernel
 from kernel.compile import Literal, OpcodeSet
+from kernel.context import common_prefix
 from kernel.contract import Cartridge, Option, Prompt
 from kernel.decision import Decision
 from kernel.errors import NoLegalOpcodeError
+from kernel.generate import TOKENS
 from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction
 from kernel.rule import Rule
 
 SPELLED_KEPT = 32
 """The texts of so many cartridges are kept, those that left included."""
 
-Spelled = tuple[Cartridge, dict[Instruction, Literal]]
+
+class Open(NamedTuple):
+    """An opcode whose arguments cannot be listed; chosen by how it begins, then written."""
+
+    cartridge: str
+    method: str
+
+
+Leaf = Instruction | Open
+"""What a model chooses among."""
+
+Spelled = tuple[Cartridge, dict[Leaf, Literal]]
 
 
 @dataclass(frozen=True)
@@ -35,10 +49,11 @@ class Situation:
 
     Attributes:
         number: of the decision, from 1.
-        legal: every instruction that may be chosen now.
+        legal: every instruction that may be chosen now, as far as they can be listed.
         options: the planner's, best first; of several cartridges one after the other.
         prompt: what a model would read.
         ratified: the offered instructions, where the cartridge lets a model choose among those only.
+        open: the opcodes that may be chosen now and are written then.
     """
 
     number: int
@@ -46,11 +61,12 @@ class Situation:
     options: Sequence[Option]
     prompt: Prompt
     ratified: Sequence[Instruction] = ()
+    open: Sequence[Open] = ()
 
     @property
-    def choices(self) -> Sequence[Instruction]:
+    def choices(self) -> Sequence[Leaf]:
         """What a model chooses among."""
-        return self.ratified or self.legal
+        return self.ratified or [*self.legal, *self.open]
 
 
 @dataclass(frozen=True)
@@ -105,7 +121,8 @@ class RandomPlayer:
     def choose(self, situation: Situation) -> Choice:
         """See Player."""
         if not situation.legal:
-            raise NoLegalOpcodeError("nothing is legal here")
+            only = f" but {situation.open[0].method!r}, whose arguments only a model writes" if situation.open else ""
+            raise NoLegalOpcodeError(f"nothing is legal here{only}")
         drawn = random.Random(f"{self.seed} {situation.number}")
         return Choice(drawn.choice(situation.legal))
 
@@ -120,7 +137,8 @@ class ModelPlayer:
     Opcodes are compiled once; the model cannot write anything else, so parsing cannot fail and is not repeated.
 
     Attributes:
-        ledger: keep the strongest tokens of every choosing step.
+        ledger: keep the strongest tokens of every choosing step; what is written after the choice has none.
+        max_tokens: budget of an instruction that is written.
     """
 
     kernel: Kernel
@@ -129,22 +147,26 @@ class ModelPlayer:
     rule: Rule | None = None
     name: str = "model"
     ledger: bool = False
+    max_tokens: int = TOKENS
     opcodes: OpcodeSet = field(init=False)
-    _index: dict[Instruction, int] = field(default_factory=dict, init=False)
+    _index: dict[Leaf, int] = field(default_factory=dict, init=False)
+    _leaves: list[Leaf] = field(default_factory=list, init=False)
     _spelled: OrderedDict[str, Spelled] = field(default_factory=OrderedDict, init=False)
 
     def __post_init__(self) -> None:
         self._keeper = RowKeeper(self.kernel.vocabulary.pieces)
+        self._writer = Writer(self.kernel)
         self.use(self.cartridges)
 
     def use(self, cartridges: Sequence[Cartridge]) -> None:
         """See Player. The texts of a cartridge are kept when it leaves, and the kernel keeps sets that it compiled."""
         wire = Wire(cartridges, self.wire.form)
-        literals: dict[Instruction, Literal] = {}
+        literals: dict[Leaf, Literal] = {}
         for cartridge in sorted(cartridges, key=lambda c: c.name):  # one set for every order in which they came
             literals.update(self._texts(cartridge, wire))
         self.opcodes = self.kernel.compile(list(literals.values()))
-        self._index = {instruction: n for n, instruction in enumerate(literals)}
+        self._leaves = list(literals)
+        self._index = {leaf: n for n, leaf in enumerate(literals)}
         self.wire, self.cartridges = wire, cartridges
 
     def choose(self, situation: Situation) -> Choice:
@@ -160,17 +182,35 @@ class ModelPlayer:
             number=situation.number,
             watch=self._keeper.start() if self.ledger else None,
         )
+        choice = self.said(decision, situation.number)
         elapsed = time.perf_counter() - started
-        text = self.opcodes.texts[decision.index]
-        steps = self._keeper.ledger(decision.ids) if self.ledger else ()
-        return Choice(self.wire.parse(text), text, decision, 1000 * elapsed, steps)
+        said = choice.decision or decision
+        shared = said.ids[: common_prefix(decision.ids, said.ids)]  # what was written may begin with other ids
+        steps = self._keeper.ledger(shared) if self.ledger else ()
+        return replace(choice, model_ms=1000 * elapsed, ledger=steps)
 
-    def leaf(self, instruction: Instruction) -> int:
-        """Return the place of an instruction in `opcodes`; raises NoLegalOpcodeError for one that is not there."""
+    def said(self, decision: Decision, number: int) -> Choice:
+        """Return the instruction of a decision; one with open arguments is written first.
+
+        Args:
+            number: of the decision, for `sample`.
+        """
+        leaf = self._leaves[decision.index]
+        if isinstance(leaf, Open):
+            decision = self._writer.write(
+                decision, self.wire, *leaf, rule=self.rule, number=number, max_tokens=self.max_tokens
+            )
+            text = decision.text
+        else:
+            text = self.opcodes.texts[decision.index]
+        return Choice(self.wire.parse(text), text, decision)
+
+    def leaf(self, choice: Leaf) -> int:
+        """Return the place of a choice in `opcodes`; raises NoLegalOpcodeError for one that is not there."""
         try:
-            return self._index[instruction]
+            return self._index[choice]
         except KeyError:
-            raise NoLegalOpcodeError(f"{instruction!r} is legal but none of its cartridge's opcodes") from None
+            raise NoLegalOpcodeError(f"{choice!r} is legal but none of its cartridge's opcodes") from None
 
     def prior(self, options: Sequence[Option]) -> NDArray[np.float64] | None:
         """Return the planner's scores by place in `opcodes`, NaN where it has none; None when the rule asks for none.
@@ -184,10 +224,10 @@ class ModelPlayer:
             prior[self.leaf(option.instruction)] = option.score
         return prior
 
-    def _texts(self, cartridge: Cartridge, wire: Wire) -> dict[Instruction, Literal]:
+    def _texts(self, cartridge: Cartridge, wire: Wire) -> dict[Leaf, Literal]:
         known = self._spelled.get(cartridge.name)
         if known is None or known[0] is not cartridge:
-            known = (cartridge, {i: wire.literal(i) for i in declared([cartridge])})
+            known = (cartridge, leaves(cartridge, wire))
             self._spelled[cartridge.name] = known
             if len(self._spelled) > SPELLED_KEPT:
                 self._spelled.popitem(last=False)
@@ -195,8 +235,29 @@ class ModelPlayer:
         return known[1]
 
 
+def leaves(cartridge: Cartridge, wire: Wire) -> dict[Leaf, Literal]:
+    """Return what a model chooses among with its text, in declaration order; an open opcode is one leaf."""
+    found: dict[Leaf, Literal] = {}
+    for opcode in cartridge.opcodes:
+        if opcode.is_open():
+            found[Open(cartridge.name, opcode.method)] = wire.opening(cartridge.name, opcode.method)
+        else:
+            for value in opcode.instances():
+                instruction = value.instruction(cartridge.name)
+                found[instruction] = wire.literal(instruction)
+    return found
+
+
+def open_opcodes(cartridge: Cartridge) -> list[Open]:
+    """Return the opcodes of a cartridge that are written."""
+    return [Open(cartridge.name, opcode.method) for opcode in cartridge.opcodes if opcode.is_open()]
+
+
 def declared(cartridges: Sequence[Cartridge]) -> list[Instruction]:
-    """Return every instruction of some cartridges in declaration order; the halt that they share stands once."""
+    """Return every instruction of some cartridges in declaration order; the halt that they share stands once.
+
+    Raises OpcodeError where an opcode is open.
+    """
     found: dict[Instruction, None] = {}
     for cartridge in cartridges:
         for opcode in cartridge.opcodes:

@@ -100,6 +100,8 @@ class Header(Record):
     """Name of the wire form of the decoded text."""
     model: ModelRecord | None = None
     """The model, when one chose."""
+    max_tokens: int | None = None
+    """Tokens that an instruction with open arguments may have, when a model chose."""
     limits: dict[str, int | float] | None = None
     """Limits given at the start, by name."""
     versions: dict[str, str] = Field(default_factory=dict)
@@ -221,7 +223,7 @@ class DecisionRecord(Record):
     instruction: InstructionRecord
     """What was done."""
     text: str = ""
-    """The wire text that was decoded."""
+    """The wire text that was decoded, or written where arguments are open."""
     ids: tuple[int, ...] = ()
     """Its token ids."""
     state: str

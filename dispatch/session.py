@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Self
 
 from dispatch.log import LogWriter
-from dispatch.players import Player, Situation
+from dispatch.players import Open, Player, Situation, open_opcodes
 from dispatch.read import LogReader
 from dispatch.records import CartridgeRecord, Ending, Outcome
 from dispatch.resume import Resumption
@@ -208,9 +208,12 @@ class Session:
         legal: list[Instruction] = []
         ranked: list[Option] = []
         offered: list[Option] = []
+        written: list[Open] = []
         for name, cartridge in self.cartridges.items():
             engine = self.engines[name]
             legal += engine.legal()
+            if engine.ended() is None:
+                written += open_opcodes(cartridge)
             if cartridge.planner is not None and engine.ended() is None:
                 options = list(cartridge.planner.rank(engine))
                 ranked += options
@@ -218,13 +221,13 @@ class Session:
         if any(issubclass(o, Halt) for c in self.cartridges.values() for o in c.opcodes):
             legal.append(HALT_INSTRUCTION)
         if len(self.cartridges) > 1:
-            return Situation(number, legal, ranked, _asked(request)), ()
+            return Situation(number, legal, ranked, _asked(request), open=written), ()
         ((name, cartridge),) = self.cartridges.items()
         prompt = cartridge.view.prompt(self.engines[name], offered, request)
         if request and offered and prompt == cartridge.view.prompt(self.engines[name], (), request):
             offered = []  # the view does not show them beside a request
         ratified = [option.instruction for option in offered] if cartridge.ratifies else []
-        return Situation(number, legal, ranked, prompt, ratified), tuple(offered)
+        return Situation(number, legal, ranked, prompt, ratified, written), tuple(offered)
 
     def _started(self, cartridge: Cartridge) -> Engine:
         engine = cartridge.engine()

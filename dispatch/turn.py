@@ -9,7 +9,7 @@ from dispatch.entry import chosen_fields
 from dispatch.players import Choice
 from dispatch.records import DecisionRecord, InstructionRecord, Offer
 from kernel.contract import Option
-from kernel.decision import Decision
+from kernel.decision import Decision, Stop
 from kernel.opcode import Instruction
 
 
@@ -54,6 +54,7 @@ class Tally:
     legal_mass: float = 0.0
     smallest_legal_mass: float = 1.0
     refused: int = 0
+    closed: int = 0
     refused_removals: int = 0
     model_ms: float = 0.0
     planner_ms: float = 0.0
@@ -68,6 +69,7 @@ class Tally:
         self.model_ms += turn.choice.model_ms
         if (decision := turn.decision) is not None:
             self._spent(decision)
+            self.closed += decision.stop is Stop.CLOSED
             self._mass(decision.legal_mass)
 
     def recall(self, record: DecisionRecord) -> None:
@@ -78,6 +80,7 @@ class Tally:
         self.model_ms += record.model_ms or 0.0
         if record.passes is not None:
             self._spent(record)
+            self.closed += record.stop == Stop.CLOSED
         if record.legal_mass is not None:
             self._mass(record.legal_mass)
 

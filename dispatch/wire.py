@@ -147,7 +147,7 @@ class Tagged:
         if first is None or (not first.required and first.default is None):
             return Literal(begun, " {", label=f"{begun} ...")
         begun = f"{begun} {{{canonical(first.name)[:-1]}"  # without the last quote, which is one token with the colon
-        return Literal(begun, '":', label=f"{begun}\": ...")
+        return Literal(begun, '":', label=f'{begun}": ...')
 
     def match(self, text: str) -> tuple[str, str, Any] | None:
         """See Form."""

@@ -52,7 +52,11 @@ class Engine(Protocol):
         """Start anew; everything random follows from the seed."""
 
     def legal(self) -> Sequence[Instruction]:
-        """Return the instructions that `apply` takes now; empty exactly when the rules have ended the session."""
+        """Return the instructions that `apply` takes now; empty exactly when the rules have ended the session.
+
+        Opcodes with open arguments (`Opcode.is_open`) are not listed: a model may choose them until the session ends,
+        and `apply` refuses what it does not take.
+        """
 
     def apply(self, instruction: Instruction) -> str:
         """Carry it out and return what happened in a few words (data, never instructions).

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from cartridges.registry import load
-from dispatch.players import declared
+from dispatch.players import leaves
 from dispatch.wire import Wire, form
 from kernel import models, store
 from kernel.cli.common import AsJson, Model, failing
@@ -50,7 +50,7 @@ def compile_command(
         speller = Wire([cartridge], form(wire))
         vocabulary = read_vocabulary(models.resolve(model, pull=False))
         started = time.perf_counter()
-        literals = [speller.literal(i) for i in declared([cartridge])]
+        literals = list(leaves(cartridge, speller).values())
         with Progress(
             TextColumn("tokenizing"), BarColumn(), MofNCompleteColumn(), console=Console(stderr=True), transient=True
         ) as bar:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from dispatch.records import DecisionRecord, LedgerStep, TokenRow
 from dispatch.replay import Step
+from kernel.decision import Stop
 
 BESIDE = 76
 """From this width on, the decision stands beside the board."""
@@ -82,6 +83,8 @@ def decision(record: DecisionRecord, *, ledger: bool = False) -> Group:
         parts.append(Text(f"request: {shown(record.request)}"))
     chosen = record.instruction.instruction()
     head = Text(f"{record.n}. ", style="dim").append(shown(repr(chosen)), style="bold")
+    if record.stop == Stop.CLOSED:
+        head.append("  closed: its tokens were used up", style="red")
     if record.refused:
         head.append("  refused", style="red")
     parts += [head, Text(shown(record.result), style="dim")]

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cartridges.registry import load
-from dispatch.players import declared
+from dispatch.players import leaves, open_opcodes
 from dispatch.wire import Wire, form
 from kernel import models
 from kernel.backends.scripted import ScriptedBackend
@@ -25,9 +25,8 @@ from kernel.cli.common import AsJson, Model, failing
 from kernel.cli.frame import shown
 from kernel.compile import Literal, OpcodeSet
 from kernel.context import Context
-from kernel.contract import Cartridge, Part
-from kernel.errors import BuildError, OpcodeError
-from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction
+from kernel.contract import Part
+from kernel.errors import BuildError
 from kernel.rule import Rule, RuleName
 from kernel.vocab import CONTROL, Vocabulary
 
@@ -104,8 +103,11 @@ def inspect_command(
         cartridge = load(name, **({} if opcodes is None else {"opcodes": opcodes}))
         speller = Wire([cartridge], form(wire))
         vocabulary = read_vocabulary(models.resolve(model, pull=False))
-        instructions, notes = _closed(cartridge)
-        found = inspect([speller.literal(i) for i in instructions], vocabulary, notes)
+        notes = [
+            f"{method}: its arguments are open; it is chosen by how it begins, then written"
+            for _, method in open_opcodes(cartridge)
+        ]
+        found = inspect(list(leaves(cartridge, speller).values()), vocabulary, notes)
     if as_json:
         print(json.dumps({"cartridge": cartridge.name, "wire": wire, **asdict(found)}, ensure_ascii=False))
     else:
@@ -115,24 +117,6 @@ def inspect_command(
     for error in found.errors:
         print(f"error: {shown(error)}", file=sys.stderr)
     raise typer.Exit(1 if found.errors else 0)
-
-
-def _closed(cartridge: Cartridge) -> tuple[list[Instruction], list[str]]:
-    """Return the instructions that can be listed, and a note on each opcode whose arguments are open."""
-    try:
-        return declared([cartridge]), []
-    except OpcodeError:
-        pass
-    instructions, notes = [], []
-    for opcode in cartridge.opcodes:
-        try:
-            if issubclass(opcode, Halt):
-                instructions.append(HALT_INSTRUCTION)
-            else:
-                instructions += [instance.instruction(cartridge.name) for instance in opcode.instances()]
-        except OpcodeError as error:
-            notes.append(f"left out, it is written token by token: {error}")
-    return instructions, notes
 
 
 def inspect(literals: Sequence[Literal], vocabulary: Vocabulary, notes: Sequence[str] = ()) -> Inspection:

@@ -26,6 +26,7 @@ from kernel.cli.common import load_kernel
 from kernel.cli.replay import make_cartridge
 from kernel.contract import Cartridge
 from kernel.errors import LogError, UsageError
+from kernel.generate import TOKENS
 from kernel.rule import Rule
 
 PLAYERS = ("model", "planner", "random")
@@ -49,6 +50,7 @@ class Wanted:
     on_error: OnError
     ledger: bool
     redactor: Redactor | None
+    max_tokens: int
     n_ctx: int
     threads: int | None
 
@@ -72,11 +74,11 @@ def begin(wanted: Wanted, stack: ExitStack) -> Opened:
     if wanted.player == "model":
         kernel = stack.enter_context(load_kernel(wanted.model, n_ctx=wanted.n_ctx, threads=wanted.threads))
     ledger = wanted.ledger and wanted.log is not None  # nobody else reads it
-    who = _player(wanted.player, kernel, cartridges, wire, wanted.rule, wanted.seed, ledger)
+    who = _player(wanted.player, kernel, cartridges, wire, wanted.rule, wanted.seed, ledger, wanted.max_tokens)
     session = Session(cartridges, who, seed=wanted.seed, limits=wanted.limits)
     writer = None
     if wanted.log is not None:
-        head = header(session, wanted.model, kernel, wanted.rule, wanted.wire)
+        head = header(session, wanted.model, kernel, wanted.rule, wanted.wire, wanted.max_tokens)
         writer = stack.enter_context(LogWriter(wanted.log, head, redact=wanted.redactor, on_error=wanted.on_error))
         session.write_to(writer)
     return Opened(session, wanted.model, wanted.rule, wanted.wire, writer)
@@ -104,12 +106,16 @@ def go_on(path: Path, wanted: Wanted, stack: ExitStack) -> Opened:
     stack.enter_context(found.writer)
     rule, wire = logged_rule(head) or wanted.rule, head.wire or wanted.wire
     cartridges = list(found.cartridges.values())
-    who = _player(head.player, kernel, cartridges, Wire(cartridges, form(wire)), rule, head.seed, wanted.ledger)
+    speller = Wire(cartridges, form(wire))
+    budget = head.max_tokens or wanted.max_tokens
+    who = _player(head.player, kernel, cartridges, speller, rule, head.seed, wanted.ledger, budget)
     session = Session.resume(found, who, limits={**(head.limits or {}), **wanted.limits})
     return Opened(session, model, rule, wire, found.writer)
 
 
-def header(session: Session, model: str, kernel: Kernel | None, rule: Rule, wire: str) -> Header:
+def header(
+    session: Session, model: str, kernel: Kernel | None, rule: Rule, wire: str, max_tokens: int = TOKENS
+) -> Header:
     """Return the first line of a session's log."""
     versions = {"cartridge-kernel": version("cartridge-kernel"), "python": platform.python_version()}
     known: dict[str, Any] = {}
@@ -123,6 +129,7 @@ def header(session: Session, model: str, kernel: Kernel | None, rule: Rule, wire
         known = {
             "rule": RuleRecord(name=str(rule.name), parameters=parameters),
             "wire": wire,
+            "max_tokens": max_tokens,
             "model": ModelRecord(
                 name=model, fingerprint=kernel.backend.fingerprint, tokenizer=kernel.vocabulary.fingerprint
             ),
@@ -159,7 +166,8 @@ def _player(
     rule: Rule,
     seed: int,
     ledger: bool,
+    max_tokens: int,
 ) -> Player:
     if kernel is not None:
-        return ModelPlayer(kernel, wire, cartridges, rule, ledger=ledger)
+        return ModelPlayer(kernel, wire, cartridges, rule, ledger=ledger, max_tokens=max_tokens)
     return PlannerPlayer() if name == "planner" else RandomPlayer(seed)

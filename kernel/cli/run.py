@@ -32,9 +32,11 @@ from kernel.cli.common import (
 from kernel.cli.interrupts import Interrupts
 from kernel.cli.opening import PLAYERS, Opened, Wanted, begin, go_on
 from kernel.cli.stage import Stage
-from kernel.cli.story import TOKENS, is_story, tell_story
+from kernel.cli.story import TOKENS as STORY_TOKENS
+from kernel.cli.story import is_story, tell_story
 from kernel.cli.summary import summary, tell
 from kernel.errors import ContextError, KernelError, LogError, UsageError, did_you_mean
+from kernel.generate import TOKENS
 
 GOAL_STEPS = 50
 """A goal is given up after so many decisions, unless told otherwise."""
@@ -74,7 +76,11 @@ WireForm = Annotated[str, typer.Option("--wire", help="Wire form: compact or tag
 Temperature = Annotated[
     float, typer.Option(help="Of --rule sample, and of what the story writes.", show_default="1, story 0")
 ]
-Budget = Annotated[int, typer.Option("--max-tokens", help="Tokens that the story may have.", min=1)]
+Budget = Annotated[
+    int | None,
+    typer.Option("--max-tokens", help="Tokens of an instruction with open arguments, or of the story.", min=1,
+                 show_default="256, story 400"),
+]  # fmt: skip
 Schema = Annotated[
     Path | None,
     typer.Option("--schema", help="JSON Schema of what is written (story).", show_default="a character of a story"),
@@ -85,7 +91,7 @@ Weight = Annotated[float, typer.Option(help="How much the planner's own score co
 
 LOGGED = (
     "seed", "player", "rule", "calibration", "temperature", "planner_weight", "opcodes", "strategy", "option", "wire",
-    "log", "redact",
+    "log", "redact", "max_tokens",
 )  # fmt: skip
 """Parameters that stand in a log, so that --resume takes none of them."""
 
@@ -118,7 +124,7 @@ def run_command(
     schema: Schema = None,
     prompt: About = "",
     raw: Raw = False,
-    max_tokens: Budget = TOKENS,
+    max_tokens: Budget = None,
     as_json: AsJson = False,
     n_ctx: ContextSize = 2048,
     threads: Threads = None,
@@ -142,7 +148,7 @@ def run_command(
             prompt,
             raw=raw,
             model=model,
-            max_tokens=max_tokens,
+            max_tokens=STORY_TOKENS if max_tokens is None else max_tokens,
             temperature=temperature if _given(context, "temperature") else 0.0,
             seed=seed,
             as_json=as_json,
@@ -180,6 +186,7 @@ def run_command(
             on_error="stop" if on_log_error == "stop" else "continue",
             ledger=ledger,
             redactor=Redactor(salt) if redact or salt else None,
+            max_tokens=TOKENS if max_tokens is None else max_tokens,
             n_ctx=n_ctx,
             threads=threads,
         )
