@@ -29,6 +29,7 @@ PHRASED = re.compile(rf" (?P<body>[^\n]+)\n@(?P<cartridge>{NAME.pattern})\.(?P<m
 TAGGED = re.compile(
     rf"<\|call\|>(?P<cartridge>{NAME.pattern})\.(?P<method>{NAME.pattern}) (?P<arguments>\{{[^\n]*\}})<\|/call\|>\n"
 )
+ENDING = re.compile(r'"?[]}]+$')
 
 
 class Form(Protocol):
@@ -137,8 +138,10 @@ class Tagged:
     halt = Literal(f"<|{HALT}|>", "\n")
 
     def literal(self, instruction: Instruction, opcode: type[Opcode]) -> Literal:
-        """See Form."""
-        return Literal(f"<|call|>{instruction.name} {instruction.arguments}", "<|/call|>\n")
+        """See Form. The brackets and the quote that end the arguments tell nothing apart, so they close it as well."""
+        arguments = instruction.arguments
+        said = ENDING.sub("", arguments)
+        return Literal(f"<|call|>{instruction.name} {said}", f"{arguments[len(said) :]}<|/call|>\n")
 
     def opening(self, cartridge: str, opcode: type[Opcode]) -> Literal:
         """See Form. The name of the argument that comes first in any case belongs to it, as it does in a whole text."""

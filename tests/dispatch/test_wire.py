@@ -151,7 +151,9 @@ def test_what_tells_opcodes_apart_stands_before_the_closer() -> None:
     compact, tagged = toy("compact"), toy("tagged")
     for way in ("left", "right"):
         assert compact.literal(of("move", way=way)).closer == "\n@toy\n"
-        assert tagged.literal(of("move", way=way)).closer == "<|/call|>\n"
+        assert tagged.literal(of("move", way=way)).closer == '"}<|/call|>\n'
+    assert tagged.literal(of("mixed", value=1)).closer == "}<|/call|>\n"
+    assert tagged.literal(of("mixed", value='a"')).body.endswith('"a\\"')
     assert compact.literal(of("seat", row=1, seat="a", child=False)).closer == "\n@toy.seat\n"
 
 
