@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cartridges.phrasing import asked
+from cartridges.home.guide import GUIDE
+from cartridges.phrasing import explained
 from kernel.contract import Engine, Option, Prompt
 
 
 def prompt(engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
-    """Return the request and a blank for the command."""
-    return asked(request)
+    """Return the commands with what they mean, the request, and a blank for the command."""
+    return explained(request, GUIDE)

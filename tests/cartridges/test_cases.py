@@ -65,7 +65,7 @@ def test_home_sets_offer_all_commands_and_hold_the_request(file: Path, load: Loa
         assert found.options == options
         assert found.answer in options
         assert found.prompt.parts[1].text == f" {row.request}"
-        assert len(found.prompt.nulls) == 1
+        assert len(found.prompt.nulls) == len(options) * (1 + len(found.prompt.rotations))
 
 
 @HOME_SETS
