@@ -107,6 +107,7 @@ class LogWriter:
         self._redact = redact
         self._stop = on_error == "stop"
         self._chain, self._n, self._prompt = Place(START, 0, ())
+        self._nulls: tuple[int, list[list[int]]] = (0, [])
         self._ended = False
         self._pending: _Pending | None = None
 
@@ -131,17 +132,22 @@ class LogWriter:
         """
         if record.n != self.n + 1 and self.error is None:
             raise LogError(f"log: decision {record.n} cannot follow decision {self.n}")
+        written = [list(null) for null in nulls] if len(prompt) else []
+        if written and written == self._nulls[1]:
+            record, nulls = record.model_copy(update={"nulls_of": self._nulls[0]}), ()
         if self._redact is not None:
             record, prompt = self._redact.decision(record, prompt, nulls, rotations), ()
         if len(prompt):
             record = record.model_copy(
                 update={
                     "prompt": delta(prompt, self._prompt),
-                    "nulls": tuple(delta(null, prompt) for null in nulls) or None,
+                    "nulls": tuple(_nearest(null, prompt, rotations) for null in nulls) or None,
                     "rotations": tuple(delta(ids, prompt) for ids in rotations) or None,
                 }
             )
         self._write(record, record.n, list(prompt) if len(prompt) else self._prompt)
+        if record.nulls_of is None and written:
+            self._nulls = (record.n, written)
 
     def resumed(self, record: Resumed) -> None:
         """Write that the session goes on after it was broken off."""
@@ -253,3 +259,13 @@ else:
 
     def _flock(fd: int) -> None:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _nearest(ids: Sequence[int], prompt: Sequence[int], rotations: Sequence[Sequence[int]]) -> Delta:
+    """Return the difference from the prompt, or from the first rotation that has more in common with the ids."""
+    found = delta(ids, prompt)
+    for number, other in enumerate(rotations, 1):
+        each = delta(ids, other)
+        if each.keep > found.keep:
+            found = each.model_copy(update={"of": number})
+    return found

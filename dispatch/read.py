@@ -219,20 +219,27 @@ class Prompts:
 
     def __init__(self) -> None:
         self._ids: list[int] = []
+        self._nulls: tuple[int, list[list[int]]] = (0, [])
 
     def take(self, record: DecisionRecord) -> tuple[list[int], list[list[int]], list[list[int]]]:
         """Return all prompt ids of the next decision, of its null prompts and of its rotations; empty when not logged.
 
-        Raises LogError when a difference keeps more than there is.
+        Raises LogError when a difference keeps more than there is, or is one from a list that is not there.
         """
         if record.prompt is None:
             return [], [], []
         self._ids = _undelta(record.n, record.prompt, self._ids)
-        return (
-            self._ids,
-            [_undelta(record.n, null, self._ids) for null in record.nulls or ()],
-            [_undelta(record.n, ids, self._ids) for ids in record.rotations or ()],
-        )
+        rotations = [_undelta(record.n, ids, self._ids) for ids in record.rotations or ()]
+        if record.nulls is not None:
+            bases = [self._ids, *rotations]
+            if worst := next((null.of for null in record.nulls if (null.of or 0) >= len(bases)), None):
+                raise LogError(f"decision {record.n}: a null prompt of rotation {worst}; there are {len(rotations)}")
+            self._nulls = (record.n, [_undelta(record.n, null, bases[null.of or 0]) for null in record.nulls])
+        elif record.nulls_of is None:
+            return self._ids, [], rotations
+        elif record.nulls_of != self._nulls[0]:
+            raise LogError(f"decision {record.n}: null prompts of decision {record.nulls_of}, which has none")
+        return self._ids, self._nulls[1], rotations
 
 
 def _undelta(n: int, delta: Delta, base: list[int]) -> list[int]:

@@ -164,6 +164,8 @@ class Offer(Record):
 class Delta(Record):
     """A list of token ids, told as the difference from another list."""
 
+    of: int | None = Field(default=None, ge=1)
+    """Of a null prompt: which of the decision's rotations, from 1, is the other list; absent: the decision's prompt."""
     keep: int = Field(ge=0)
     """How many leading ids are the same as in the list before."""
     new: tuple[int, ...]
@@ -237,7 +239,9 @@ class DecisionRecord(Record):
     prompt: Delta | None = None
     """Prompt ids, as difference from the prompt ids of the decision before."""
     nulls: tuple[Delta, ...] | None = None
-    """Null prompt ids, each as difference from this decision's prompt ids."""
+    """Null prompt ids, each as difference from this decision's prompt ids or those of a rotation."""
+    nulls_of: int | None = None
+    """The decision before this one that gave the null prompts, where they are still the same; it stands for `nulls`."""
     rotations: tuple[Delta, ...] | None = None
     """Ids of the prompt with its options in other orders, each as difference from this decision's prompt ids."""
     legal: tuple[LegalRow, ...] | None = None

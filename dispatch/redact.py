@@ -77,7 +77,8 @@ class Redactor:
             hashes["request"] = self.hash(record.request)
         if len(prompt):
             hashes["prompt"] = self.hash(prompt)
-            hashes |= {f"null {at}": self.hash(null) for at, null in enumerate(nulls, 1)}
+            if record.nulls_of is None:
+                hashes |= {f"null {at}": self.hash(null) for at, null in enumerate(nulls, 1)}
             hashes |= {f"rotation {at}": self.hash(ids) for at, ids in enumerate(rotations, 1)}
         dropped = {"request": None, "prompt": None, "nulls": None, "rotations": None}
         return record.model_copy(update=dropped | {"redacted": hashes or None})

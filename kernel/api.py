@@ -6,10 +6,11 @@ import logging
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Self
 
 from kernel.backends.base import Backend
-from kernel.choose import Chooser, Floats
+from kernel.choose import NULLS_KEPT, Chooser, Floats
 from kernel.compile import Literal, OpcodeSet, compile_cached
 from kernel.context import Context
 from kernel.contract import Part, Prompt
@@ -43,6 +44,8 @@ class Kernel:
         self.context = Context(backend)
         self._chooser = Chooser(self.context)
         self._sets: OrderedDict[tuple[Literal, ...], OpcodeSet] = OrderedDict()
+        # null prompts mostly stay the same, and there may be a hundred of them
+        self._null_ids = lru_cache(NULLS_KEPT)(self.vocabulary.prompt)
 
     @classmethod
     def load(
@@ -140,7 +143,7 @@ class Kernel:
         """Choose among the legal opcodes of a compiled set behind a prompt; see Chooser.choose."""
         return self.decide_ids(
             self.vocabulary.prompt(prompt.parts),
-            [self.vocabulary.prompt(null) for null in prompt.nulls],
+            [self._null_ids(null) for null in prompt.nulls],
             opcodes,
             subset,
             rule=rule,

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from dispatch.lines import START, decode, encode, link, seal, unseal
 from dispatch.log import LogWriter, delta
 from dispatch.read import LogReader, Prompts
-from dispatch.records import DecisionRecord, Ending, InstructionRecord, LedgerStep, LegalRow, Outcome, TokenRow
+from dispatch.records import DecisionRecord, Delta, Ending, InstructionRecord, LedgerStep, LegalRow, Outcome, TokenRow
 from dispatch.replay import Verdict, replay
 from kernel.errors import LogError
 from kernel.opcode import Instruction
@@ -331,3 +331,33 @@ def test_a_killed_process_leaves_a_log_that_verifies(tmp_path: Path, counter: Si
         assert report.decisions >= 3
         assert report.decisions in (path.read_bytes().count(b"\n") - 1, path.read_bytes().count(b"\n"))
         assert report.verdict is Verdict.UNFINISHED or "cut" in report.sentence
+
+
+def test_null_prompts_that_stay_are_written_once(tmp_path: Path, counter: SimpleNamespace) -> None:
+    """The nulls of two rotations, three decisions: the second refers to the first, the third has others.
+
+    A null behind a rotation is told as the difference from it.
+    """
+    first, nulls = [1, 2, 3], [[1, 2, 9], [7, 8, 9]]
+    path = tmp_path / "log.jsonl"
+    with LogWriter(path, counter.header()) as log:
+        log.decision(some_decision(1), first, nulls, [[7, 8, 3]])
+        log.decision(some_decision(2), [1, 2, 4], nulls, [[7, 8, 4]])
+        log.decision(some_decision(3), [1, 2, 5], [[1, 2, 6]], [[7, 8, 5]])
+    with LogReader(path) as reader:
+        records, fold = list(reader), Prompts()
+    assert [r.nulls_of for r in records] == [None, 1, None]
+    assert records[0].nulls is not None
+    assert [(d.of, d.keep, d.new) for d in records[0].nulls] == [(None, 2, (9,)), (1, 2, (9,))]
+    assert [fold.take(r) for r in records] == [
+        (first, nulls, [[7, 8, 3]]),
+        ([1, 2, 4], nulls, [[7, 8, 4]]),
+        ([1, 2, 5], [[1, 2, 6]], [[7, 8, 5]]),
+    ]
+
+
+def test_a_reference_to_null_prompts_that_are_not_there_is_refused() -> None:
+    """Lines of a log in the wrong order are found before; this is for those who fold records themselves."""
+    lost = some_decision(2).model_copy(update={"prompt": Delta(keep=0, new=(1,)), "nulls_of": 1})
+    with pytest.raises(LogError, match="null prompts of decision 1, which has none"):
+        Prompts().take(lost)

@@ -219,12 +219,14 @@ def test_a_redacted_log_replays_and_holds_no_prompt_and_no_request(tmp_path: Pat
         fold = Prompts()
         originals = [(record.request, *fold.take(record)) for record in reader]
     with LogReader(target) as reader:
-        hashes = [record.redacted for record in reader]
-    proof = Redactor(salt)
+        records = list(reader)
+    hashes, proof = [record.redacted for record in records], Redactor(salt)
     assert hashes == [
-        {"request": proof.hash(request or ""), "prompt": proof.hash(prompt), "null 1": proof.hash(nulls[0])}
-        for request, prompt, nulls, _ in originals
+        {"request": proof.hash(request or ""), "prompt": proof.hash(prompt)}
+        | ({"null 1": proof.hash(nulls[0])} if n == 0 else {})
+        for n, (request, prompt, nulls, _) in enumerate(originals)
     ]
+    assert [record.nulls_of for record in records] == [None, 1, 1]  # the null prompt of the first one stays
     assert hashes[0] != hashes[1]
 
 
