@@ -18,6 +18,7 @@ LONG = 200
 
 def same_seed(subject: Subject) -> str:
     """Same seed, same states."""
+    subject.by_chance()
     lines = 0
     for seed in subject.seeds:
         engine = subject.cartridge.engine()
@@ -70,6 +71,7 @@ def copies(subject: Subject) -> str:
 def random_player(subject: Subject) -> str:
     """A random player survives, and legal() is empty exactly at the end."""
     known = set(subject.instructions)
+    subject.by_chance()
     engine = subject.engine(0)
     rng = random.Random(0)
     endings: Counter[str] = Counter()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
-from cartridges.checker.report import FaultError
+from cartridges.checker.report import FaultError, SkipError
 from kernel.compile import Literal
 from kernel.contract import Cartridge, Engine, Option
 from kernel.errors import OpcodeError
@@ -83,6 +83,11 @@ class Subject:
                 open_[opcode] = str(error)
         return tuple(found), open_
 
+    def by_chance(self) -> None:
+        """Raise SkipError where every opcode is open: chance writes no arguments, so it cannot play."""
+        if self.open and not set(self.instructions) - {HALT_INSTRUCTION}:
+            raise SkipError("every opcode is open, and chance writes no arguments")
+
     def engine(self, seed: int) -> Engine:
         """Return a new engine at the start of a seed."""
         engine = self.cartridge.engine()
@@ -91,6 +96,7 @@ class Subject:
 
     def game(self, seed: int, steps: int = SHORT) -> Iterator[tuple[str, Engine]]:
         """Yield (where, engine) before each step of a random game, which starts anew when it has ended."""
+        self.by_chance()
         engine = self.engine(seed)
         rng = random.Random(seed)
         for step in range(steps):

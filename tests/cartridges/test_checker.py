@@ -526,6 +526,25 @@ def test_an_opcode_that_cannot_be_written_out_is_counted_as_open() -> None:
     assert report.ok
 
 
+def test_games_of_nothing_but_open_opcodes_are_skipped_not_failed() -> None:
+    """Chance writes no arguments; legal() lists nothing and the game goes on all the same."""
+
+    class Say(Opcode):
+        """Anything."""
+
+        text: str
+
+    class Silent(Sum):
+        """Lists nothing."""
+
+        def legal(self) -> list[Instruction]:
+            return []
+
+    report = check_cartridge(sound(opcodes=(Say,), engine=Silent), seeds=(0,))
+    assert report.ok, str(report)
+    assert "skipped  Copies are independent: every opcode is open" in str(report)
+
+
 def test_a_report_reads_as_text_and_names_every_check_once() -> None:
     """One line for each, the counts before them."""
     report = check_cartridge(sound(Nested), steps=30)
