@@ -50,8 +50,9 @@ class Shared:
         stem.cached = min(stem.source.cached, stem.shared)
         kept = self.context.kept[stem.number - 1] if stem.number <= len(self.context.kept) else []
         mine = min(common_prefix(kept, stem.ids), len(stem.ids) - 1)
-        if mine > stem.cached and self.backend.remove(stem.number, mine):
-            stem.cached, stem.shared, stem.own = mine, max(mine, stem.shared), True
+        # Sequences on which a token stands together must hold equally much before it: so all of its own, or none.
+        if mine >= stem.shared and mine > stem.cached and self.backend.remove(stem.number, mine):
+            stem.cached, stem.shared, stem.own = mine, mine, True
         elif kept:
             self.context.drop(stem.number)
 

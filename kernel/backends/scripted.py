@@ -65,12 +65,13 @@ class ScriptedBackend:
         sequences: Sequence[Sequence[int]],
         outputs: Sequence[int],
     ) -> None:
-        """See Backend. Refuses what llama.cpp refuses: gaps, too many sequences, a full memory."""
+        """See Backend. Refuses what llama.cpp refuses: gaps, sequences that part, too many of them, a full memory."""
         if not 0 < len(tokens) <= self.n_batch:
             raise BackendError(f"a batch of {len(tokens)} tokens; n_batch={self.n_batch}")
         if self.cells + len(tokens) > self.n_ctx:
             raise BackendError(f"{self.cells} cells and {len(tokens)} tokens do not fit into n_ctx={self.n_ctx}")
         self._rows = {}
+        held_before = {s: len(held) for s, held in self._sequences.items()}
         for index, (token, position, on) in enumerate(zip(tokens, positions, sequences, strict=True)):
             if not on or (len(on) > 1 and not self.shares_tokens):
                 raise BackendError(f"token {index} stands on sequences {list(on)}")
@@ -78,6 +79,8 @@ class ScriptedBackend:
             before = {tuple(self._sequences.get(s, [])) for s in on}
             if len(before) != 1:
                 raise BackendError(f"token {index} stands on sequences {list(on)} that differ before it")
+            if len({held_before.get(s, 0) for s in on}) != 1:
+                raise BackendError(f"token {index} stands on sequences {list(on)}, of which one held more than another")
             for s in on:
                 if not 0 <= s < self.n_seq:
                     raise BackendError(f"sequence {s} is outside 0..{self.n_seq - 1}")

@@ -251,7 +251,7 @@ def test_null_prompts_are_cheap_in_later_turns_too(make: Make) -> None:
 
 
 def test_kept_orders_cost_their_new_ids_only(make: Make) -> None:
-    """Heads 20 21 and 30 31, then the request: 22, later 23. A null behind the second head begins with what is there."""
+    """Heads 20 21 and 30 31, then a request: 22, later 23. A null behind the second head begins with what is there."""
     backend = make()
     context = Context(backend)
     context.run([[20, 21, 22], [30, 31, 22]], tree_of([2, 3]), ignore, keep=2)
@@ -259,6 +259,16 @@ def test_kept_orders_cost_their_new_ids_only(make: Make) -> None:
     assert sorted(t for t, *_ in backend.passes[1]) == [1, 1, 1, 23, 23, 24]
     assert context.cost.passes == 2
     assert (context.held, context.kept) == ([20, 21, 23], [[30, 31, 23]])
+
+
+def test_an_order_that_shares_more_than_it_kept_starts_anew(make: Make) -> None:
+    """Kept 30 of 30 40; now 30 31 is the session's beginning too. llama.cpp couples only sequences of one length."""
+    backend = make()
+    context = Context(backend)
+    context.run([[20, 21, 22], [30, 40, 22]], tree_of([2, 3]), ignore, keep=2)
+    context.run([[30, 31, 25], [30, 31, 26]], tree_of([2, 3]), ignore, keep=2)
+    assert sorted(t for t, *_ in backend.passes[1]) == [1, 1, 25, 26, 30, 31]
+    assert (context.held, context.kept) == ([30, 31, 25], [[30, 31, 26]])
 
 
 def test_kept_orders_leave_when_other_work_needs_their_sequences(make: Make) -> None:
