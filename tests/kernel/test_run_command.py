@@ -378,6 +378,70 @@ def test_ten_mixed_requests_reach_the_right_cartridge(
     assert (found["refused"], found["passes_per_decision"]) == (0, 1.0)
 
 
+FORTY = {
+    "home": [
+        "Please turn on the light in the kitchen",
+        "It's freezing, make it warmer",
+        "Lock the front door now",
+        "Open the blinds",
+        "Play some music",
+        "The music is too loud",
+        "Start the vacuum cleaner",
+        "How long until the timer rings?",
+        "Switch the hall light off",
+        "Turn the heating down",
+        "Skip this song",
+        "Bedroom light off, good night",
+        "Close the blinds, please",
+        "Stop the music",
+        "Unlock the door for the guests",
+        "The bathroom is dark",
+        "Set the timer",
+        "Send the vacuum back to its dock",
+        "It's too warm in here",
+        "Turn the volume up",
+    ],
+    "scavenger": [
+        "Go north",
+        "Walk one cell to the east",
+        "Move south",
+        "Step west",
+        "Pick up the coin",
+        "Take the key",
+        "Grab that gem",
+        "Go up",
+        "Head to the east",
+        "Deliver the coin",
+        "Walk to the south",
+        "Collect the gem",
+        "Bring the key home and put it down",
+        "Take one step to the north",
+        "One cell west, please",
+        "Turn around and go south",
+        "Now walk west",
+        "Hand over the gem",
+        "Pick the key up",
+        "Go on to the north",
+    ],
+}
+"""Written after the prompt was settled. Some ask for what is not legal at that moment, as people do."""
+
+
+@pytest.mark.slow
+@pytest.mark.model
+def test_forty_requests_reach_the_right_cartridge(
+    tmp_path: Path, smollm2_path: Path, one_thread: tuple[str, int]
+) -> None:
+    """At least four of five: what cannot be done now goes to whatever is closest."""
+    file, log = tmp_path / "requests", tmp_path / "log"
+    wanted = {request: name for name, requests in FORTY.items() for request in requests}
+    file.write_text("\n".join(wanted))
+    document("home", "scavenger", "--requests", file, "--log", log, "--model", smollm2_path, *one_thread)
+    decisions = read(log)[1]
+    assert [r.request for r in decisions] == list(wanted)
+    assert sum(r.cartridge == wanted[r.request or ""] for r in decisions) >= 32
+
+
 @pytest.mark.model
 def test_a_real_model_plays_and_goes_on(tmp_path: Path, smollm2_path: Path, one_thread: tuple[str, int]) -> None:
     """Three placements, then three more: six decisions with a ledger for every choice, none illegal."""
