@@ -7,11 +7,12 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Self
 
 from kernel.backends.base import Backend
 from kernel.choose import NULLS_KEPT, Chooser, Floats
-from kernel.compile import Literal, OpcodeSet, compile_cached
+from kernel.compile import Literal, OpcodeSet, compile_cached, compiled_from
 from kernel.context import Context
 from kernel.contract import Part, Prompt
 from kernel.decision import Decision
@@ -44,6 +45,7 @@ class Kernel:
         self.context = Context(backend)
         self._chooser = Chooser(self.context)
         self._sets: OrderedDict[tuple[Literal, ...], OpcodeSet] = OrderedDict()
+        self._given: Path | None = None
         # null prompts mostly stay the same, and there may be a hundred of them
         self._null_ids = lru_cache(NULLS_KEPT)(self.vocabulary.prompt)
 
@@ -68,6 +70,13 @@ class Kernel:
         path = resolve(model)
         return cls(LlamaCppBackend(path, n_ctx=n_ctx, n_seq=n_seq, threads=threads, gpu_layers=gpu_layers))
 
+    def take(self, path: Path) -> None:
+        """Map the next set that is compiled to be kept from a file that the command `compile` wrote.
+
+        `compile` then raises StoreError where the file is damaged, or is not of that set and this tokenizer.
+        """
+        self._given = path
+
     def compile(
         self, literals: Sequence[Literal | str], *, keep: bool = True, progress: Progress | None = None
     ) -> OpcodeSet:
@@ -80,7 +89,10 @@ class Kernel:
         key = tuple(x if isinstance(x, Literal) else Literal(x) for x in literals)
         known = self._sets.get(key)
         if known is None:
-            if keep and len(key) >= KEPT_FROM:
+            if keep and self._given is not None:
+                known = compiled_from(self._given, key, self.vocabulary)
+                self._given = None
+            elif keep and len(key) >= KEPT_FROM:
                 folder = cache_dir() / "tries"
                 known = compile_cached(key, self.vocabulary, folder, progress=progress, note=_log.warning)
             else:

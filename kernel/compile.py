@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kernel.errors import BuildError, NoLegalOpcodeError, StoreError, did_you_mean
 from kernel.ordering import Ordering, extended
-from kernel.store import Stored, cached
+from kernel.store import Stored, cached, load
 from kernel.subset import Subset
 from kernel.tokenize_bulk import Progress, tokenize_bulk
 from kernel.trie import Trie
@@ -220,6 +220,15 @@ def compile_cached(
     for old in files[:-FILES_KEPT]:  # whoever has it mapped keeps it
         old.unlink(missing_ok=True)
     return made[0]
+
+
+def compiled_from(path: Path, literals: Sequence[Literal], vocabulary: Vocabulary) -> OpcodeSet:
+    """Return the set as a file holds it; raises StoreError where it is not of these literals and this tokenizer."""
+    try:
+        stored = load(path, tokenizer=vocabulary.fingerprint, schema=schema_of(literals))
+    except FileNotFoundError:
+        raise StoreError(f"there is no file {str(path)!r}; the command `compile` writes one") from None
+    return OpcodeSet(literals, vocabulary, stored=stored)
 
 
 def schema_of(literals: Sequence[Literal]) -> str:

@@ -53,6 +53,7 @@ class Wanted:
     max_tokens: int
     n_ctx: int
     threads: int | None
+    compiled: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,9 @@ def begin(wanted: Wanted, stack: ExitStack) -> Opened:
     wire = Wire(cartridges, form(wanted.wire))
     kernel = None
     if wanted.player == "model":
-        kernel = stack.enter_context(load_kernel(wanted.model, n_ctx=wanted.n_ctx, threads=wanted.threads))
+        kernel = _kernel(wanted.model, wanted, stack)
+    elif wanted.compiled is not None:
+        raise UsageError(f"run: --compiled is for a model; {wanted.player!r} needs no tokens")
     ledger = wanted.ledger and wanted.log is not None  # nobody else reads it
     who = _player(wanted.player, kernel, cartridges, wire, wanted.rule, wanted.seed, ledger, wanted.max_tokens)
     session = Session(cartridges, who, seed=wanted.seed, limits=wanted.limits)
@@ -94,13 +97,13 @@ def go_on(path: Path, wanted: Wanted, stack: ExitStack) -> Opened:
     kernel, model = None, wanted.model
     if head.model is not None:
         model = wanted.model if wanted.model_given else head.model.name
-        kernel = stack.enter_context(load_kernel(model, n_ctx=wanted.n_ctx, threads=wanted.threads))
+        kernel = _kernel(model, wanted, stack)
         if head.model.fingerprint not in (None, kernel.backend.fingerprint):
             raise LogError(
                 f"resume: {str(path)!r} was played with {head.model.name!r}, {head.model.fingerprint}; {model!r} is "
                 f"another model, {kernel.backend.fingerprint}"
             )
-    elif wanted.model_given or head.player not in PLAYERS:
+    elif wanted.model_given or wanted.compiled is not None or head.player not in PLAYERS:
         raise UsageError(f"resume: {head.player!r} played this log, no model")
     found = resume(path, partial(make_cartridge, specs=wanted.names), redact=wanted.redactor, on_error=wanted.on_error)
     stack.enter_context(found.writer)
@@ -142,6 +145,13 @@ def header(
         versions=versions,
         **known,
     )
+
+
+def _kernel(model: str, wanted: Wanted, stack: ExitStack) -> Kernel:
+    kernel = stack.enter_context(load_kernel(model, n_ctx=wanted.n_ctx, threads=wanted.threads))
+    if wanted.compiled is not None:
+        kernel.take(wanted.compiled)
+    return kernel
 
 
 def _cartridges(wanted: Wanted) -> list[Cartridge]:

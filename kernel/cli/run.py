@@ -87,6 +87,9 @@ Schema = Annotated[
 ]
 About = Annotated[str, typer.Option("--prompt", help="What it is to be about (story).", show_default="anything")]
 Raw = Annotated[bool, typer.Option("--raw", help="Hold nothing: what the model writes alone (story).")]
+Compiled = Annotated[
+    Path | None, typer.Option("--compiled", help="Map the opcodes from this file of `compile`.", show_default=False)
+]
 Weight = Annotated[float, typer.Option(help="How much the planner's own score counts; 0 lets the model decide.")]
 
 LOGGED = (
@@ -125,6 +128,7 @@ def run_command(
     prompt: About = "",
     raw: Raw = False,
     max_tokens: Budget = None,
+    compiled: Compiled = None,
     as_json: AsJson = False,
     n_ctx: ContextSize = 2048,
     threads: Threads = None,
@@ -189,6 +193,7 @@ def run_command(
             max_tokens=TOKENS if max_tokens is None else max_tokens,
             n_ctx=n_ctx,
             threads=threads,
+            compiled=compiled,
         )
         try:
             if resume is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernel import api
+from kernel import api, store
 from kernel.api import Kernel
 from kernel.backends.llama_cpp import LlamaCppBackend
 from kernel.backends.scripted import ScriptedBackend
-from kernel.compile import Literal
+from kernel.compile import Literal, OpcodeSet
 from kernel.contract import Part, Prompt
 from kernel.decision import Stop
-from kernel.errors import BuildError, ContextError, NoLegalOpcodeError, UnknownModelError, UsageError
+from kernel.errors import BuildError, ContextError, NoLegalOpcodeError, StoreError, UnknownModelError, UsageError
 from kernel.rule import Rule, RuleName
 
 HOME = ["heater warmer", "heater cooler", "music play"]
@@ -167,6 +167,37 @@ def test_a_large_set_is_compiled_once_for_all_processes(
     before = len(list((tmp_path / "tries").iterdir()))
     fresh().choose("Do:", [f"other {n:03}" for n in range(200)], rule="greedy")
     assert len(list((tmp_path / "tries").iterdir())) == before
+
+
+def test_a_shipped_set_is_mapped_once_and_only_where_it_fits(
+    tools: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The next kept set comes from the file; other opcodes, another tokenizer and no file are refused."""
+    vocabulary = tools.toy_vocabulary(["item"])
+    texts = [Literal(f"item {n}", ";\n") for n in range(9)]
+
+    def taking(file: str, words: Sequence[str] = ("item",)) -> Kernel:
+        vocabulary = tools.toy_vocabulary(list(words))
+        kernel = Kernel(ScriptedBackend(vocabulary, tools.hashed_row(len(vocabulary))))
+        kernel.take(tmp_path / file)
+        return kernel
+
+    made = OpcodeSet(texts, vocabulary)
+    kept, keys = made.store(), {"tokenizer": vocabulary.fingerprint, "schema": made.schema}
+    store.save(tmp_path / "items", kept.trie, extra=kept.extra, **keys)
+    kernel = taking("items")
+    kernel.choose("Do:", ["this", "that"], rule="exact")  # options of a choice are no set to keep
+    with monkeypatch.context() as patch:
+        patch.setattr("kernel.compile.tokenize_bulk", None)  # would fail if it were called
+        np.testing.assert_array_equal(kernel.compile(texts).trie.ids, made.trie.ids)
+    assert len(kernel.compile(texts[:5])) == 5, "the file was for one set"
+    for file, words, literals, said in (
+        ("items", ["item"], texts[:8], "was compiled for schema "),
+        ("items", ["items"], texts, "was compiled for tokenizer "),
+        ("none", ["item"], texts, "there is no file .*none'; the command `compile` writes one"),
+    ):
+        with pytest.raises(StoreError, match=said):
+            taking(file, words).compile(literals)
 
 
 @pytest.mark.parametrize("arch", ["llama", "gemma3", "lfm2", "mamba"])

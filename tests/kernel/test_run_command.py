@@ -481,6 +481,24 @@ def test_a_model_that_goes_on_ends_like_one_that_was_not_interrupted(
     assert (ended.summary, ended.totals["agreed"]) == (ended_too.summary, ended_too.totals["agreed"])
 
 
+@pytest.mark.model
+def test_a_file_of_compile_is_played_with_and_refused_where_it_does_not_fit(
+    tmp_path: Path, smollm2_path: Path, one_thread: tuple[str, int]
+) -> None:
+    """Two pieces with it; another wire form, another cartridge and a player that reads no tokens say no in one line."""
+    file = tmp_path / "tetris.trie"
+    made = CliRunner().invoke(app, ["compile", "tetris", "--model", str(smollm2_path), "-o", str(file)])
+    assert made.exit_code == 0, made.stderr
+    play = ("--compiled", file, "--model", smollm2_path, "--headless", *one_thread)
+    assert document("tetris", "--pieces", 2, *play)["decisions"] == 2
+    for other in (("tetris", "--wire", "tagged"), ("scavenger",), ("tetris", "--opcodes", "moves")):
+        code, _, err = run(*other, "--decisions", 1, *play)
+        assert (code, err.count("\n")) == (1, 1)
+        assert err.startswith(f"error: {str(file)!r} was compiled for schema ")
+    code, _, err = run("tetris", "--player", "planner", "--pieces", 2, "--compiled", file)
+    assert (code, err) == (2, "error: run: --compiled is for a model; 'planner' needs no tokens\n")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
 def test_at_a_terminal_a_person_is_asked_and_one_ctrl_c_is_enough(tmp_path: Path) -> None:
     """A wrong line is told and the session goes on; Ctrl-C at the prompt ends it with its summary and 130."""
