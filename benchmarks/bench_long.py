@@ -1,4 +1,4 @@
-"""Does a long game stay as small and as fast as it began? One Tetris game in a process of its own, watched from outside.
+"""Does a long game stay as small and as fast as it began? One Tetris game in its own process, watched from outside.
 
 The resident memory is read every few seconds, the time of each decision from the game's log; both should be flat.
 
