@@ -9,16 +9,33 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import ClassVar, Self, get_args
 
-from cartridges.home.opcodes import COMMANDS, Blinds, Door, Heater, Light, Music, Room, Timer, Vacuum
-from kernel.errors import IllegalInstructionError
+from cartridges.home.opcodes import (
+    COLDEST,
+    LISTED,
+    NAME,
+    WARMEST,
+    Blinds,
+    Countdown,
+    Door,
+    Heater,
+    Lamp,
+    Light,
+    Music,
+    Remind,
+    Room,
+    Set,
+    Thermostat,
+    Timer,
+    Vacuum,
+)
+from kernel.errors import IllegalInstructionError, OpcodeError
 from kernel.opcode import Instruction, canonical
 
-COLDEST, WARMEST = 16, 26
 LOUDEST = 10
 TRACKS = 5
 TIMER_MINUTES = 10
 
-_LEGAL = frozenset(COMMANDS)
+_LEGAL = {name: frozenset(listed) for name, listed in LISTED.items()}
 
 
 @dataclass
@@ -26,7 +43,7 @@ class State:
     """Everything about the house that a command can change. Temperatures in degrees Celsius."""
 
     lights: dict[str, bool] = field(default_factory=lambda: dict.fromkeys(get_args(Room), False))
-    celsius: int = 20
+    celsius: float = 20
     locked: bool = True
     blinds_open: bool = False
     playing: bool = False
@@ -34,6 +51,7 @@ class State:
     track: int = 1
     cleaning: bool = False
     timer_minutes: int = 0
+    reminders: list[str] = field(default_factory=list)
 
 
 class House:
@@ -44,7 +62,8 @@ class House:
     Time does not pass by itself, so the timer keeps its minutes until it is stopped.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, opcodes: Set = "commands") -> None:
+        self.opcodes: Set = opcodes
         self.state = State()
         self.done = 0
         self.changed = 0
@@ -66,15 +85,15 @@ class House:
         self.done = self.changed = 0
 
     def legal(self) -> Sequence[Instruction]:
-        """Return all commands, in declaration order."""
-        return COMMANDS
+        """Return all commands that can be listed, in declaration order."""
+        return LISTED[self.opcodes]
 
     def apply(self, instruction: Instruction) -> str:
         """Carry it out and say how things stand now."""
-        if instruction not in _LEGAL:
+        if instruction not in _LEGAL[self.opcodes] and not self._reminds(instruction):
             raise IllegalInstructionError(f"home: {instruction!r} is not a command of this house; see legal()")
         before = self.state_hash()
-        said = self._carry_out[instruction.method](self, instruction.arguments)
+        said = self._carry_out[self.opcodes][instruction.method](self, instruction.arguments)
         self.done += 1
         self.changed += self.state_hash() != before
         return said
@@ -85,7 +104,10 @@ class House:
 
     def state_hash(self) -> str:
         """Return a hash of the house; how many commands it took to get there is not part of it."""
-        return "b2:" + hashlib.blake2b(canonical(asdict(self.state)).encode(), digest_size=8).hexdigest()
+        told = asdict(self.state)
+        if not self.state.reminders:  # a house without any is the one that it was before there were reminders
+            del told["reminders"]
+        return "b2:" + hashlib.blake2b(canonical(told).encode(), digest_size=8).hexdigest()
 
     def ended(self) -> str | None:
         """Return None: nothing that one does in a house ends it."""
@@ -143,12 +165,45 @@ class House:
         left = self.state.timer_minutes
         return f"the timer has {left} minutes left" if left else "the timer is not running"
 
-    _carry_out: ClassVar[dict[str, Callable[[House, str], str]]] = {
-        Light.method: _light,
-        Heater.method: _heater,
+    def _reminds(self, instruction: Instruction) -> bool:
+        if self.opcodes != "typed" or (instruction.cartridge, instruction.method) != (NAME, Remind.method):
+            return False
+        try:
+            Remind.from_arguments(instruction.arguments)
+        except OpcodeError as error:
+            raise IllegalInstructionError(f"home.{error}") from error
+        return True
+
+    def _lamp(self, arguments: str) -> str:
+        told = Lamp.from_arguments(arguments)
+        self.state.lights[told.room] = told.on
+        return f"the {told.room} light is {'on' if told.on else 'off'}"
+
+    def _thermostat(self, arguments: str) -> str:
+        self.state.celsius = Thermostat.from_arguments(arguments).celsius
+        return f"the heater is set to {self.state.celsius:g} degrees"
+
+    def _countdown(self, arguments: str) -> str:
+        self.state.timer_minutes = Countdown.from_arguments(arguments).minutes
+        return f"the timer has {self.state.timer_minutes} minutes left"
+
+    def _remind(self, arguments: str) -> str:
+        self.state.reminders.append(Remind.from_arguments(arguments).text)
+        return f"reminder {len(self.state.reminders)}: {self.state.reminders[-1]}"
+
+    _shared: ClassVar[dict[str, Callable[[House, str], str]]] = {
         Door.method: _door,
         Blinds.method: _blinds,
         Music.method: _music,
         Vacuum.method: _vacuum,
-        Timer.method: _timer,
+    }
+    _carry_out: ClassVar[dict[Set, dict[str, Callable[[House, str], str]]]] = {
+        "commands": _shared | {Light.method: _light, Heater.method: _heater, Timer.method: _timer},
+        "typed": _shared
+        | {
+            Lamp.method: _lamp,
+            Thermostat.method: _thermostat,
+            Countdown.method: _countdown,
+            Remind.method: _remind,
+        },
     }

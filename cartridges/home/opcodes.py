@@ -1,15 +1,26 @@
-"""What one can tell the house, as opcodes with finite arguments. Knows no state and no prompt."""
+"""What one can tell the house, as two sets of opcodes: words that stand for one thing each, and typed arguments.
+
+Knows no state and no prompt.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
+
+from pydantic import Field
 
 from cartridges.casefile import commands
-from kernel.opcode import Opcode
+from kernel.opcode import Instruction, Opcode
 
 NAME = "home"
 
 Room = Literal["kitchen", "bedroom", "bathroom", "hall"]
+Set = Literal["commands", "typed"]
+
+COLDEST, WARMEST = 16, 26
+LONGEST = 180
+"""Minutes."""
+LETTERS = 60
 
 
 class Light(Opcode):
@@ -59,3 +70,41 @@ OPCODES: tuple[type[Opcode], ...] = (Light, Heater, Door, Blinds, Music, Vacuum,
 
 COMMANDS = commands(NAME, OPCODES)
 """Every instruction, in declaration order: 24 of them."""
+
+
+class Lamp(Opcode):
+    """Switch the light of one room."""
+
+    method: ClassVar[str] = "light"
+    room: Room
+    on: bool
+
+
+class Thermostat(Opcode):
+    """Set the heater's target."""
+
+    celsius: float = Field(ge=COLDEST, le=WARMEST, multiple_of=0.5)
+
+
+class Countdown(Opcode):
+    """Start the timer."""
+
+    method: ClassVar[str] = "timer"
+    minutes: int = Field(ge=1, le=LONGEST)
+
+
+class Remind(Opcode):
+    """Keep a reminder, in words of the model's own."""
+
+    text: str = Field(min_length=1, max_length=LETTERS)
+
+
+TYPED: tuple[type[Opcode], ...] = (Lamp, Thermostat, Door, Blinds, Music, Vacuum, Countdown, Remind)
+
+SETS: dict[Set, tuple[type[Opcode], ...]] = {"commands": OPCODES, "typed": TYPED}
+
+LISTED: dict[Set, tuple[Instruction, ...]] = {
+    "commands": COMMANDS,
+    "typed": commands(NAME, [opcode for opcode in TYPED if not opcode.is_open()]),
+}
+"""Every instruction of a set that can be listed: 24, and 220; beside those a model writes reminders."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.table import Table
+from rich.text import Text
 
 from cartridges.home.engine import House
 from cartridges.home.prompts import prompt
+from cartridges.home.typed import prompt as typed_prompt
 from kernel.contract import Engine, Option, Prompt
 
 
@@ -16,7 +18,8 @@ class HomeView:
 
     def prompt(self, engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
         """Return the prompt of one request."""
-        return prompt(engine, options, request)
+        assert isinstance(engine, House), "the view of home reads houses only"
+        return typed_prompt(request) if engine.opcodes == "typed" else prompt(engine, options, request)
 
     def render(self, engine: Engine) -> Table:
         """Return a table with a line for each device; what is on or open is bold."""
@@ -27,11 +30,13 @@ class HomeView:
         table.add_column("state")
         for room, on in state.lights.items():
             table.add_row(f"{room} light", "[bold yellow]on[/]" if on else "off")
-        table.add_row("heater", f"[bold]{state.celsius} °C[/]")
+        table.add_row("heater", f"[bold]{state.celsius:g} °C[/]")
         table.add_row("front door", "locked" if state.locked else "[bold red]unlocked[/]")
         table.add_row("blinds", "[bold]open[/]" if state.blinds_open else "closed")
         playing = "[bold green]playing[/]" if state.playing else "silent"
         table.add_row("music", f"{playing}, track {state.track}, volume {state.volume}")
         table.add_row("vacuum", "[bold]cleaning[/]" if state.cleaning else "in its dock")
         table.add_row("timer", f"[bold]{state.timer_minutes} min left[/]" if state.timer_minutes else "not running")
+        for reminder in state.reminders:
+            table.add_row("reminder", Text(reminder))
         return table

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cartridges.checker import Status
+from cartridges.home.opcodes import SETS
 from cartridges.offer import Maker
 from cartridges.registry import STRATEGY, Registry
 from cartridges.tetris.opcodes import OPCODES
@@ -15,7 +16,10 @@ from kernel.backends.llama_cpp import read_vocabulary
 from kernel.cli.check import PREFERRED, check
 from kernel.vocab import Vocabulary
 
-OPTIONS: dict[str, list[dict[str, str]]] = {"tetris": [{"opcodes": name} for name in OPCODES]}
+OPTIONS: dict[str, list[dict[str, str]]] = {
+    "tetris": [{"opcodes": name} for name in OPCODES],
+    "home": [{"opcodes": name} for name in SETS],
+}
 """Options that make a cartridge of another kind; strategies are found by themselves."""
 
 MAY_BE_MISSING = {"Every planned move is legal and reached", "Labelled cases hold what is right"}

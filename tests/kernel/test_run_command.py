@@ -64,13 +64,13 @@ def wishes(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
     def row(ids: tuple[int, ...]) -> NDArray[np.float32]:
         out = np.linspace(0, 1, 256).astype(np.float32)
-        asked, _, said = bytes(ids).decode("latin-1").partition("\nCommand:")
-        wanted = told.get(asked.partition("Request: ")[2], "")
+        asked, _, said = bytes(ids).decode("latin-1").rpartition("\nCommand:")  # there may be examples before
+        wanted = told.get(asked.rpartition("Request: ")[2], "")
         if wanted.startswith(said) and len(said) < len(wanted):
             out[ord(wanted[len(said)])] += 20
         return out
 
-    monkeypatch.setattr(opening, "load_kernel", lambda *_, **__: Kernel(ScriptedBackend(vocabulary, row)))
+    monkeypatch.setattr(opening, "load_kernel", lambda *_, **__: Kernel(ScriptedBackend(vocabulary, row, n_ctx=16384)))
     return told
 
 
@@ -82,7 +82,8 @@ def wishes(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         (["home", "home"], "error: run: cartridge 'home' is named twice"),
         (["tetris", "--player", "plan"], "error: run: there is no 'plan'; did you mean 'planner'?"),
         (["tetris", "--opcodes", "mov"], "error: tetris: no set of opcodes 'mov'; did you mean 'moves'?"),
-        (["home", "--opcodes", "moves"], "error: home: there is no option 'opcodes'; there is none"),
+        (["home", "--opcodes", "type"], "error: home: no set of opcodes 'type'; did you mean 'typed'?"),
+        (["scavenger", "--opcodes", "moves"], "error: scavenger: there is no option 'opcodes'; there is: strategy"),
         (["tetris", "--option", "opcodes"], "error: --option 'opcodes': give name=value, each name once"),
         (["tetris", "--rule", "exakt"], "error: no rule 'exakt'; did you mean 'exact'?"),
         (["tetris", "--wire", "tagd"], "error: no wire form 'tagd'; did you mean 'tagged'?"),
