@@ -185,10 +185,13 @@ def show(model: str, name: str, rows: list[dict[str, Any]], console: Console) ->
         else:
             table.add_row(row["contestant"], *(f"{row.get(key, '')}" for key in columns))
     console.print(table)
-    target = TARGETS.get((model, name))
-    found = next((row.get("times_gbnf") for row in rows if row["contestant"] == "ours exact"), None)
-    if target is not None and found is not None:
-        console.print(f"exact: {found} times GBNF, target {target}: {'reached' if found >= target else 'behind'}")
+    if (target := TARGETS.get((model, name))) is None:
+        return
+    exact = next((row for row in rows if row["contestant"] == "ours exact"), {})
+    for key, what in (("times_gbnf", "of bodies"), ("times_gbnf_whole", "of whole instructions")):
+        if key in exact:
+            verdict = "reached" if exact[key] >= target else "behind"
+            console.print(f"exact: {exact[key]} times GBNF {what}, target {target}: {verdict}")
 
 
 def main() -> None:
