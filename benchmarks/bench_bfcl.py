@@ -4,6 +4,9 @@
     python benchmarks/bench_bfcl.py --calls 300          and let smollm2 write a call for 300 of them
     python benchmarks/bench_bfcl.py --calls 60 --raw     the same without any constraint, to compare
 
+The calls take half an hour on a busy machine. Each is kept in .cache/bfcl/calls-*.jsonl as soon as it is written,
+so that the same command goes on where it was stopped; what is kept is judged again. --fresh begins anew.
+
 The data come out of the PyPI package `bfcl-eval`, fetched without its dependencies into .cache/bfcl. Every call is
 judged by the library jsonschema against the schema of its function, of which only the dialect is translated.
 The last line of stdout is one JSON document.
@@ -12,6 +15,7 @@ The last line of stdout is one JSON document.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import random
 import re
@@ -98,11 +102,13 @@ def main() -> None:
     parser.add_argument("--raw", action="store_true", help="without constraint")
     parser.add_argument("--model", default="smollm2", help="(default: %(default)s)")
     parser.add_argument("--vocabulary", type=Path, help="vocabulary-only GGUF to compile with (default: the model's)")
+    parser.add_argument("--threads", type=int, help="CPU threads (default: all cores, at most 8)")
+    parser.add_argument("--fresh", action="store_true", help="begin the calls anew")
     parser.add_argument("--seed", type=int, default=1, help="of the choice of functions (default: %(default)s)")
     given = parser.parse_args()
     found = functions(wheel())
     print(f"{len(found)} distinct functions")
-    kernel = None if given.vocabulary else Kernel.load(given.model, n_seq=8)
+    kernel = None if given.vocabulary else Kernel.load(given.model, n_seq=8, threads=given.threads)
     vocabulary = read_vocabulary(given.vocabulary) if kernel is None else kernel.vocabulary
     opcodes: list[tuple[type[SchemaOpcode], str]] = []
     refused: list[str] = []
@@ -137,47 +143,64 @@ def main() -> None:
     if given.calls and kernel is not None:
         asked = [(opcode, question) for opcode, question in opcodes if question]
         chosen = random.Random(given.seed).sample(asked, min(given.calls, len(asked)))
-        result["calls"] = calls(kernel, chosen, raw=given.raw)
+        kept = CACHE / f"calls-{Path(given.model).stem}-{given.seed}{'-raw' if given.raw else ''}.jsonl"
+        if given.fresh:
+            kept.unlink(missing_ok=True)
+        result["calls"] = calls(kernel, chosen, kept, raw=given.raw)
         print(json.dumps(result["calls"], indent=2))
     print(json.dumps(result))
 
 
-def calls(kernel: Kernel, chosen: list[tuple[type[SchemaOpcode], str]], *, raw: bool) -> Row:
-    """Let the model call each function once and judge the arguments."""
-    valid = closed = tokens = passes = 0
+def calls(kernel: Kernel, chosen: list[tuple[type[SchemaOpcode], str]], kept: Path, *, raw: bool) -> Row:
+    """Let the model call each function once and judge the arguments.
+
+    Args:
+        kept: file of the calls that were made before; those are not made again, the others are added.
+    """
+    known: Row = {}
+    if kept.exists():
+        known = {row["key"]: row for row in map(json.loads, kept.read_text("utf-8").splitlines())}
+    made: list[Row] = []
     wrong: list[str] = []
-    seconds: list[float] = []
-    for n, (opcode, question) in enumerate(chosen):
-        one = cartridge(opcode)
-        engine = one.engine()
-        prompt = one.view.prompt(engine, (), question[:1500])
-        started = time.perf_counter()
-        if raw:
-            text = _raw(kernel, one, opcode, question[:1500])
-            arguments = text
-        else:
-            call = Caller(kernel, one, Wire([one], form("tagged"))).call(prompt, max_tokens=TOKENS)
-            closed += call.written.closed > 0
-            tokens += len(call.written.ids)
-            passes += call.written.cost.passes
-            arguments = call.instruction.arguments
-        seconds.append(time.perf_counter() - started)
-        if reason := judge(opcode, arguments):
-            wrong.append(f"{opcode.original}: {arguments[:100]!r}: {reason}")
-        else:
-            valid += 1
-        if (n + 1) % 20 == 0:
-            print(f"{n + 1}: {valid} valid, {closed} closed, {sum(seconds):.0f} s", flush=True)
+    with kept.open("a", encoding="utf-8") as file:
+        for opcode, question in chosen:
+            key = hashlib.blake2b(f"{TOKENS} {opcode.schema_} {question}".encode(), digest_size=8).hexdigest()
+            row = known.get(key)
+            if row is None:
+                row = {"key": key, "function": opcode.original, **_call(kernel, opcode, question[:1500], raw=raw)}
+                print(json.dumps(row, ensure_ascii=False), file=file, flush=True)
+            made.append(row)
+            if reason := judge(opcode, row["arguments"]):
+                wrong.append(f"{opcode.original}: {row['arguments'][:100]!r}: {reason}")
+            if len(made) % 20 == 0:
+                done, closed = len(made) - len(wrong), sum(one["closed"] for one in made)
+                seconds = sum(one["seconds"] for one in made)
+                print(f"{len(made)}: {done} valid, {closed} closed, {seconds:.0f} s", flush=True)
     return {
         "raw": raw,
         "asked": len(chosen),
-        "valid": valid,
-        "closed_by_the_budget": closed,
-        "tokens": tokens,
-        "passes": passes,
-        "seconds_median": round(statistics.median(seconds), 2),
+        "valid": len(chosen) - len(wrong),
+        "kept_from_before": sum(row["key"] in known for row in made),
+        "closed_by_the_budget": sum(row["closed"] for row in made),
+        "tokens": sum(row["tokens"] for row in made),
+        "passes": sum(row["passes"] for row in made),
+        "seconds_median": round(statistics.median(row["seconds"] for row in made), 2),
         "wrong": wrong[:10],
     }
+
+
+def _call(kernel: Kernel, opcode: type[SchemaOpcode], question: str, *, raw: bool) -> Row:
+    """Return the arguments that the model writes, and what it took."""
+    one = cartridge(opcode)
+    started = time.perf_counter()
+    if raw:
+        arguments, spent = _raw(kernel, one, opcode, question), {"closed": 0, "tokens": 0, "passes": 0}
+    else:
+        prompt = one.view.prompt(one.engine(), (), question)
+        call = Caller(kernel, one, Wire([one], form("tagged"))).call(prompt, max_tokens=TOKENS)
+        written, arguments = call.written, call.instruction.arguments
+        spent = {"closed": int(written.closed > 0), "tokens": len(written.ids), "passes": written.cost.passes}
+    return {"arguments": arguments, **spent, "seconds": round(time.perf_counter() - started, 3)}
 
 
 def _raw(kernel: Kernel, one: Cartridge, opcode: type[SchemaOpcode], question: str) -> str:
