@@ -75,6 +75,10 @@ class Maker:
         """Return whether it has an option of that name."""
         return options.takes(self._make, name) or (name == STRATEGY and bool(self.strategies()))
 
+    def accepts(self, name: str, value: object) -> bool:
+        """Return whether it has an option of that name that can have that value."""
+        return options.accepts(self._make, name, value)
+
     def options(self) -> set[str]:
         """Return the names of its options; one that takes any name adds none."""
         return options.names(self._make) | ({STRATEGY} if self.strategies() else set())

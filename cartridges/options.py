@@ -23,6 +23,22 @@ def names(make: Callable[..., Any]) -> set[str]:
     return {name for name in _names(make) if name is not ...}
 
 
+def accepts(make: Callable[..., Any], name: str, value: object) -> bool:
+    """Return whether a function takes an option of that name with that value, as far as its annotation says.
+
+    >>> def make(size: typing.Literal["small", "large"] = "small") -> None: ...
+    >>> accepts(make, "size", "large"), accepts(make, "size", "huge"), accepts(make, "shape", "round")
+    (True, False, False)
+    """
+    if not takes(make, name):
+        return False
+    try:
+        _value(value, _hints(make).get(name, Any), "")
+    except UsageError:
+        return False
+    return True
+
+
 def checked(
     make: Callable[..., Any], given: Mapping[str, object], where: str, *, also: Iterable[str] = ()
 ) -> dict[str, Any]:
@@ -73,4 +89,7 @@ def _value(value: object, annotation: Any, where: str) -> Any:
     except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation):
         return value  # a type of the author's own, which only their make() can check
     except ValidationError as error:
+        if typing.get_origin(annotation) is typing.Literal:
+            known = [str(each) for each in typing.get_args(annotation)]
+            raise UsageError(f"{where} {value!r} is not there{did_you_mean(str(value), known)}") from error
         raise UsageError(f"{where}={value!r}: {error.errors(include_url=False)[0]['msg']}") from error

@@ -166,14 +166,22 @@ def load_all(specs: Sequence[str], **given: object) -> list[Cartridge]:
 
 
 def _shares(makers: Sequence[Maker], given: Mapping[str, object]) -> Iterator[dict[str, object]]:
-    """Yield for each maker the options that are its own; a strategy goes to those that have it by that id."""
+    """Yield for each maker the options that are its own.
+
+    A strategy goes to those that have it by that id, another value to those that take it, if there is one.
+    """
     strategy = given.get(STRATEGY)
     known = [maker.strategies() for maker in makers]
     if strategy is not None and len(makers) > 1 and not any(strategy in ids for ids in known):
         everything = [i for ids in known for i in ids]
         raise UsageError(f"no strategy {strategy!r} of these cartridges{did_you_mean(str(strategy), everything)}")
+    fitting = {n for n, v in given.items() if any(maker.accepts(n, v) for maker in makers)}
     for maker, ids in zip(makers, known, strict=True):
         if len(makers) == 1:
             yield dict(given)
         else:
-            yield {n: v for n, v in given.items() if (v in ids if n == STRATEGY else maker.takes(n))}
+            yield {
+                n: v
+                for n, v in given.items()
+                if (v in ids if n == STRATEGY else maker.accepts(n, v) if n in fitting else maker.takes(n))
+            }

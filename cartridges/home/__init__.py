@@ -6,13 +6,13 @@ from functools import partial
 
 from cartridges.home.cases import cases, hints
 from cartridges.home.engine import House
-from cartridges.home.opcodes import COMMANDS, NAME, SETS
+from cartridges.home.opcodes import COMMANDS, NAME, SETS, Set
 from cartridges.home.view import HomeView
 from kernel.contract import Cartridge
 from kernel.errors import UsageError, did_you_mean
 
 
-def make(opcodes: str = "commands") -> Cartridge:
+def make(opcodes: Set = "commands") -> Cartridge:
     """Return the cartridge; `opcodes` is `commands` (24 of them) or `typed` (rooms, degrees, minutes, free text).
 
     It has no planner: a person's request is all there is to go by, so all commands stand. The labelled requests are
@@ -33,5 +33,5 @@ def make(opcodes: str = "commands") -> Cartridge:
         offered=len(COMMANDS),
         cases=cases if labelled else None,
         more_cases={"hints": hints} if labelled else {},
-        options={"opcodes": opcodes},
+        options={} if labelled else {"opcodes": opcodes},
     )

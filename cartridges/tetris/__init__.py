@@ -6,7 +6,7 @@ from functools import partial
 
 from cartridges.tetris.cases import cases
 from cartridges.tetris.engine import TetrisEngine
-from cartridges.tetris.opcodes import NAME, OPCODES
+from cartridges.tetris.opcodes import NAME, OPCODES, OpcodeSet
 from cartridges.tetris.planner import TetrisPlanner
 from cartridges.tetris.view import TetrisView
 from kernel.contract import Cartridge
@@ -15,7 +15,7 @@ from kernel.errors import UsageError, did_you_mean
 VERSION = "1"
 
 
-def make(opcodes: str = "place") -> Cartridge:
+def make(opcodes: OpcodeSet = "place") -> Cartridge:
     """Return the cartridge; `opcodes` is `place` (column and rotation) or `moves` (left, right, rotate, down, drop).
 
     A placement is one decision a piece, and a slip costs a second-best place; a wrong key costs the piece.

@@ -201,7 +201,7 @@ def test_a_folder_inside_a_package_is_part_of_that_package() -> None:
     """Ours by folder is the very same module as ours by name."""
     before = sys.modules.get("cartridges.home.engine")
     made = load(str(ROOT / "cartridges" / "home"))
-    assert made.engine.__module__ == "cartridges.home.engine"
+    assert type(made.engine()).__module__ == "cartridges.home.engine"
     assert before is None or sys.modules["cartridges.home.engine"] is before
 
 
@@ -267,6 +267,10 @@ def test_several_cartridges_share_the_options_of_a_command() -> None:
     home, tetris, scavenger = load_all(["home", "tetris", "scavenger"], opcodes="place", strategy="pit-wary")
     assert (dict(home.options), dict(tetris.options)) == ({}, {"opcodes": "place"})
     assert dict(scavenger.options) == {"strategy": "pit-wary"}
+    home, tetris = load_all(["home", "tetris"], opcodes="typed")
+    assert (dict(home.options), dict(tetris.options)) == ({"opcodes": "typed"}, {"opcodes": "place"})
+    with pytest.raises(UsageError, match=r"'home'.*option opcodes 'moves-typed' is not there; did you mean 'typed'"):
+        load_all(["home", "tetris"], opcodes="moves-typed")
     with pytest.raises(UsageError, match=r"home tetris: there is no option 'opcode'; did you mean 'opcodes'\?"):
         load_all(["home", "tetris"], opcode="place")
     with pytest.raises(UsageError, match=r"no strategy 'pit-wry' of these cartridges; did you mean 'pit-wary'\?"):

@@ -162,7 +162,7 @@ def test_inspect_fails_where_nothing_can_be_compiled(vocab_ggufs: dict[str, Path
     [
         (["inspect", "tetriss"], "no cartridge 'tetriss'; did you mean 'tetris'?"),
         (["inspect", "tetris", "--wire", "compat"], "no wire form 'compat'; did you mean 'compact'?"),
-        (["inspect", "tetris", "--opcodes", "move"], "no set of opcodes 'move'; did you mean 'moves'?"),
+        (["inspect", "tetris", "--opcodes", "move"], "option opcodes 'move' is not there; did you mean 'moves'?"),
         (["inspect", "tetris", "--model", "smolm2"], "did you mean 'smollm2'?"),
         (["compile", "tetriss", "-o", "x"], "no cartridge 'tetriss'; did you mean 'tetris'?"),
         (["choose", "--prompt", "a", "--option", "b", "--rule", "exat"], "no rule 'exat'; did you mean 'exact'?"),
