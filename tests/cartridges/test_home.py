@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -14,7 +15,11 @@ from cartridges.home.engine import COLDEST, LOUDEST, WARMEST, House
 from cartridges.home.guide import GUIDE
 from cartridges.home.opcodes import COMMANDS, LISTED, SETS
 from cartridges.home.typed import EXAMPLES
+from dispatch.players import ModelPlayer
+from dispatch.session import Session
 from dispatch.wire import Wire
+from kernel.api import Kernel
+from kernel.backends.llama_cpp import LlamaCppBackend
 from kernel.errors import IllegalInstructionError
 from kernel.opcode import Instruction
 
@@ -215,3 +220,16 @@ def test_the_table_shows_every_device() -> None:
     text = console.export_text()
     for word in ("kitchen light", "hall light", "heater", "20 °C", "locked", "closed", "silent", "dock", "not running"):
         assert word in text
+
+
+@pytest.mark.model
+def test_smollm2_sets_degrees_and_writes_a_reminder(smollm2_path: Path) -> None:
+    """Real weights: a number that is asked for, and words that nobody wrote out; the text is one instruction."""
+    made = make("typed")
+    with Kernel(LlamaCppBackend(smollm2_path, n_ctx=2048)) as kernel:
+        session = Session([made], ModelPlayer(kernel, Wire([made]), [made]))
+        warm, reminded = session.turns(iter(["Set the heating to 21.5 degrees", "Remind me to call the dentist"]))
+    assert warm.instruction == Instruction.of("home", "thermostat", celsius=21.5)
+    assert reminded.instruction.method == "remind"
+    assert "dentist" in reminded.instruction.args["text"]
+    assert session.tally.closed == 0
