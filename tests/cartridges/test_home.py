@@ -11,9 +11,9 @@ from rich.console import Console
 from cartridges.casefile import words
 from cartridges.home import make
 from cartridges.home.cases import cases, hints
-from cartridges.home.engine import COLDEST, LOUDEST, WARMEST, House
+from cartridges.home.engine import LOUDEST, House
 from cartridges.home.guide import GUIDE
-from cartridges.home.opcodes import COMMANDS, LISTED, SETS
+from cartridges.home.opcodes import COLDEST, COMMANDS, LISTED, SETS, WARMEST
 from cartridges.home.typed import EXAMPLES
 from dispatch.players import ModelPlayer
 from dispatch.session import Session
