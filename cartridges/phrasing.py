@@ -99,25 +99,56 @@ def _behind(head: str, request: str) -> tuple[Part, ...]:
     return (Part(head + first.text, trusted=True), *rest)
 
 
+BEST, OTHER = "Best", "Other"
+
+
 def offered(situation: str, options: Sequence[Option]) -> Prompt:
-    """Return the situation, the options in their order, the one with the highest score marked, and a blank.
+    """Return the situation, the options with the one of the highest score marked, and a blank; see `marked`.
 
-    In the null prompt all marks are the same. Of equal scores the first one is marked.
-
-    >>> from kernel.opcode import Instruction
     >>> stop, hello = Instruction.of("robot", "stop"), Instruction.of("robot", "speak", phrase="hello")
-    >>> "".join(part.text for part in offered("The door opens.", [Option(stop, -2), Option(hello, -1)]).parts)
-    'The door opens.\\nother: stop\\nbest: speak hello\\nbest:'
+    >>> prompt = offered("The door opens.", [Option(stop, -2), Option(hello, -1)])
+    >>> print("".join(part.text for part in prompt.parts))
+    The door opens.
+    - Other: stop
+    - Best: speak hello
+    Best move:
+    >>> print("".join(part.text for part in prompt.rotations[0]))
+    The door opens.
+    - Best: speak hello
+    - Other: stop
+    Best move:
     """
-    top = max(range(len(options)), key=lambda n: options[n].score, default=-1)
-    marks = ["best" if n == top else "other" for n in range(len(options))]
-    return Prompt(_marked(situation, options, marks), (_marked(situation, options, ["option"] * len(options)),))
+    lead = (Part(f"{situation}\n", trusted=True),)
+    return marked(lead, lead, [words(option.instruction) for option in options], highest(options))
+
+
+def highest(options: Sequence[Option]) -> int:
+    """Return the place of the option with the highest score, of equal ones the first; -1 when there is none."""
+    return max(range(len(options)), key=lambda n: options[n].score, default=-1)
+
+
+def marked(lead: tuple[Part, ...], null_lead: tuple[Part, ...], labels: Sequence[str], best: int) -> Prompt:
+    """Return options a line each, one of them marked as the best, and a blank for it: in this order, and rotated.
+
+    In the null prompts none is the best, so what is left is the mark. A label has to be said exactly as its opcode is:
+    a small model ratifies by copying, and it copies tokens.
+
+    Args:
+        lead: what stands before the list; `null_lead` stands there in the null prompts.
+        best: place of the marked one in `labels`.
+    """
+    orders = [[*range(n, len(labels)), *range(n)] for n in range(len(labels))] or [[]]
+
+    def parts(before: tuple[Part, ...], order: Sequence[int], best: int) -> tuple[Part, ...]:
+        lines = "".join(f"- {BEST if n == best else OTHER}: {labels[n]}\n" for n in order)
+        return (*before, Part(f"{lines}Best move:", trusted=True))
+
+    return Prompt(
+        parts(lead, orders[0], best),
+        tuple(parts(null_lead, order, -1) for order in orders),
+        tuple(parts(lead, order, best) for order in orders[1:]),
+    )
 
 
 def _request(request: str) -> tuple[Part, ...]:
     return (Part("Request:", trusted=True), Part(f" {request}"), Part("\nCommand:", trusted=True))
-
-
-def _marked(situation: str, options: Sequence[Option], marks: Sequence[str]) -> tuple[Part, ...]:
-    lines = [situation, *(f"{m}: {words(o.instruction)}" for m, o in zip(marks, options, strict=True)), "best:"]
-    return (Part("\n".join(lines), trusted=True),)

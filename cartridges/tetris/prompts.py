@@ -1,23 +1,16 @@
-"""The words that a model reads before a decision. Knows no rule, no score beyond the options' own, no screen.
-
-A line is a mark and an option, said exactly as the opcode is: a small model ratifies by copying what stood behind the
-same mark, so option and opcode must be the same tokens, and what tells options apart must come first.
-"""
+"""The words that a model reads before a decision. Knows no rule, no score beyond the options' own, no screen."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cartridges.phrasing import NOTHING, highest, marked
 from cartridges.tetris.engine import TetrisEngine
 from cartridges.tetris.opcodes import OPCODES
 from kernel.contract import Option, Part, Prompt
 from kernel.opcode import Instruction
 
 PHRASES = {opcode.method: opcode.wire_phrase for opcode in OPCODES.values()}
-
-BEST, OTHER = "best:", "other:"
-BLANK = "some:"
-"""What stands in the null prompt where a mark was."""
 
 
 def label(instruction: Instruction) -> str:
@@ -27,12 +20,6 @@ def label(instruction: Instruction) -> str:
     '3-1'
     """
     return PHRASES[instruction.method].format(**instruction.args)
-
-
-def marks(options: Sequence[Option]) -> list[str]:
-    """Return a mark for each option, in the order given; of equal scores the first is best."""
-    top = max(range(len(options)), key=lambda n: options[n].score, default=-1)
-    return [BEST if n == top else OTHER for n in range(len(options))]
 
 
 def shuffled(options: Sequence[Option], state_hash: str) -> list[int]:
@@ -46,18 +33,9 @@ def shuffled(options: Sequence[Option], state_hash: str) -> list[int]:
 
 
 def prompt(engine: TetrisEngine, options: Sequence[Option], request: str = "") -> Prompt:
-    """Return the marked options in shuffled order, and rotated; the nulls have the marks and the request blanked."""
-    marked, shown = marks(options), shuffled(options, engine.state_hash())
-    orders = [shown[n:] + shown[:n] for n in range(len(shown))] or [shown]
-
-    def parts(words: Sequence[str], said: str, order: Sequence[int]) -> tuple[Part, ...]:
-        lines = "".join(f"{words[n]} {label(options[n].instruction)}\n" for n in order)
-        asked = (Part(f"{said}\n"),) if request else ()
-        return (*asked, Part(f"{lines}{BEST}", trusted=True))
-
-    blank = [BLANK] * len(options)
-    return Prompt(
-        parts(marked, request, orders[0]),
-        tuple(parts(blank, "N/A", order) for order in orders),
-        tuple(parts(marked, request, order) for order in orders[1:]),
-    )
+    """Return the request, if there is one, and the options in an order that gives nothing away, the best one marked."""
+    order = shuffled(options, engine.state_hash())
+    best = highest(options)
+    asked, nothing = ((Part(f"{text}\n"),) if request else () for text in (request, NOTHING))
+    labels = [label(options[n].instruction) for n in order]
+    return marked(asked, nothing, labels, order.index(best) if options else -1)

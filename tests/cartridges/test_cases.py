@@ -230,10 +230,10 @@ def test_tetris_prompts_are_distinct_and_mark_the_answer(tetris: list[Case]) -> 
     for found in tetris:
         lines = "".join(part.text for part in found.prompt.parts).splitlines()
         assert len(set(found.options)) == 3
-        marks = ["best:" if option == found.answer else "other:" for option in found.options]
-        assert lines == [*(mark + option for mark, option in zip(marks, found.options, strict=True)), "best:"]
+        marks = ["- Best:" if option == found.answer else "- Other:" for option in found.options]
+        assert lines == [*(mark + option for mark, option in zip(marks, found.options, strict=True)), "Best move:"]
         null = "".join(part.text for part in found.prompt.nulls[0])
-        assert null.splitlines() == [*(f"some:{option}" for option in found.options), "best:"]
+        assert null.splitlines() == [*(f"- Other:{option}" for option in found.options), "Best move:"]
 
 
 def test_tetris_states_are_the_same_each_time() -> None:

@@ -7,10 +7,11 @@ import io
 import pytest
 from rich.console import Console
 
+from cartridges.phrasing import highest
 from cartridges.tetris import make
 from cartridges.tetris.engine import TetrisEngine
 from cartridges.tetris.planner import TetrisPlanner
-from cartridges.tetris.prompts import marks, shuffled
+from cartridges.tetris.prompts import shuffled
 from cartridges.tetris.view import TetrisView
 from kernel.contract import Option
 from kernel.errors import CartridgeError, UsageError
@@ -93,10 +94,17 @@ def option(action: str, score: float) -> Option:
 
 
 def test_marks_follow_the_scores() -> None:
-    """The highest is best, all others are other, in whatever order they come; of equal ones the first is best."""
-    assert marks([option("left", -3), option("drop", -1), option("right", -2)]) == ["other:", "best:", "other:"]
-    assert marks([option("left", -3), option("drop", -3)]) == ["best:", "other:"]
-    assert marks([]) == []
+    """The highest is best, in whatever order they come; of equal ones the first."""
+    assert highest([option("left", -3), option("drop", -1), option("right", -2)]) == 1
+    assert highest([option("left", -3), option("drop", -3)]) == 0
+    assert highest([]) == -1
+
+
+def test_a_prompt_without_options_still_asks() -> None:
+    """A planner may offer nothing; the mark is then nowhere."""
+    prompt = make().view.prompt(make().engine(), ())
+    assert "".join(part.text for part in prompt.parts) == "Best move:"
+    assert (len(prompt.nulls), prompt.rotations) == (1, ())
 
 
 def test_order_follows_from_the_state_and_spreads() -> None:
