@@ -105,7 +105,7 @@ class Chooser:
         orders = prompts if wanted else prompts[:1]
         before = self.context.cost
         # Nulls that stay the same may be many: those that a pass has no sequences for go before.
-        at_once = max(1, self.context.backend.n_seq // 2)
+        at_once = max(1, self.context.backend.n_seq // 4)
         fresh: list[Floats] = []
         while len(missing) > at_once:
             part, missing = missing[:at_once], missing[at_once:]

@@ -21,7 +21,7 @@ class Shared:
         self.read = read
 
     def run(self, stems: list[Stem], keep: int) -> None:
-        """Evaluate all stems and trees together if the batch holds them, else one stem after the other.
+        """Evaluate all stems and trees together if the batch holds them, else one after the other, or some at a time.
 
         The first `keep` stems stay in memory for the next decision, if it has room for all of them.
         """
@@ -36,10 +36,26 @@ class Shared:
         held = main.cached + sum(stem.cached for stem in stems[1:keep])
         new = sum(stem.new for stem in stems)
         together = new + len(stems) * grown <= min(self.backend.n_batch, self.backend.n_ctx - held)
-        for group in [stems] if together else [[stem] for stem in stems]:
+        for group in [stems] if together else self._groups(stems, keep):
             self._run_group(group, stems, keep)
         context.held = main.ids
         context.kept = [stem.ids for stem in stems[1:keep]]
+
+    def _groups(self, stems: list[Stem], keep: int) -> list[list[Stem]]:
+        """Return what goes into one pass each: the kept stems alone, of the others as many as fit."""
+        groups = [[stem] for stem in stems[:keep]]
+        kept = sum(len(stem.ids) for stem in stems[:keep])
+        room = min(self.backend.n_batch, self.backend.n_ctx - kept)
+        strands = (self.backend.n_seq - len(stems)) // max(1, len(self.tree.paths()))
+        used = room
+        for stem in stems[keep:]:
+            needed = stem.new + len(self.tree.tokens)
+            if used + needed > room or len(groups[-1]) >= strands:
+                groups.append([])
+                used = 0
+            groups[-1].append(stem)
+            used += needed
+        return groups
 
     def _connect(self, stem: Stem, sources: list[Stem]) -> None:
         """Find out what a stem need not evaluate: what its sequence holds from before, what another stem has."""
