@@ -169,6 +169,12 @@ class ModelPlayer:
         self._index = {leaf: n for n, leaf in enumerate(literals)}
         self.wire, self.cartridges = wire, cartridges
 
+    def prepare(self, situation: Situation) -> None:
+        """Read what stays the same from decision to decision (heads, null prompts), so that the first one is quick."""
+        if situation.choices:
+            legal = self.opcodes.subset_of([self.leaf(i) for i in situation.choices])
+            self.kernel.decide(situation.prompt, self.opcodes, legal, rule=self.rule)
+
     def choose(self, situation: Situation) -> Choice:
         """See Player."""
         legal = self.opcodes.subset_of([self.leaf(i) for i in situation.choices])

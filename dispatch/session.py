@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Self
 
 from dispatch.log import LogWriter
-from dispatch.players import Open, Player, Situation, open_opcodes
+from dispatch.players import ModelPlayer, Open, Player, Situation, open_opcodes
 from dispatch.read import LogReader
 from dispatch.records import CartridgeRecord, Ending, Outcome
 from dispatch.resume import Resumption
@@ -202,6 +202,12 @@ class Session:
             seconds=round(self.seconds, 3),
             totals=self.tally.totals,
         )
+
+    def prepare(self) -> None:
+        """Let a model read what stays the same from decision to decision; the session's clock starts behind it."""
+        if isinstance(self.player, ModelPlayer):
+            self.player.prepare(self.situation(0, "")[0])
+        self._begun = time.perf_counter()
 
     def situation(self, number: int, request: str) -> tuple[Situation, tuple[Option, ...]]:
         """Return what the player sees now, and the planner's options that the prompt shows."""

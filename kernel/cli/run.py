@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from cartridges import registry
 from dispatch.records import Ending
@@ -214,6 +215,8 @@ def run_command(
             source = itertools.repeat(goal)
         elif asked:
             source = requests(requests_from, interrupts, partial(_carry_out, session))
+            with Console(stderr=True).status("reading what stays the same"):
+                session.prepare()
         stage = Stage(session, quiet=headless or as_json, asked=asked)
         forgiving = asked and typed(requests_from)
         _play(session, stage, source, unattended=goal is not None, forgiving=forgiving)
