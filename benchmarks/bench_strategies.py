@@ -127,11 +127,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--states", type=int, default=60)
+    parser.add_argument("--threads", type=int, help="CPU threads (default: all cores, at most 8)")
     parser.add_argument("--cartridge", action="append", help="(default: tetris and scavenger)")
     given = parser.parse_args()
     table = Table("cartridge", "marks", "strategy", "moved", "95 %", "best", "95 % ", box=None)
     rows: list[dict[str, Any]] = []
-    with Kernel.load(given.model) as kernel:
+    with Kernel.load(given.model, threads=given.threads) as kernel:
         for name in given.cartridge or ["tetris", "scavenger"]:
             rows += measure(kernel, name, given.states)
     for row in rows:

@@ -198,3 +198,16 @@ def test_a_record_has_the_wire_text_and_the_ledger(counter: SimpleNamespace) -> 
     for tally in (played, recalled):
         tally.legal_mass = tally.smallest_legal_mass = tally.model_ms = 0.0
     assert recalled == played
+
+
+def test_what_stays_the_same_is_read_beforehand(counter: SimpleNamespace) -> None:
+    """The null prompt is evaluated before, so the decision needs the prompt and its tree only; it is the same one."""
+    seen = situation([counter.add(by) for by in (1, 2, 3)])
+    cold, warm = player([counter.cartridge], " add 2"), player([counter.cartridge], " add 2")
+    warm.prepare(seen)
+    first, second = cold.choose(seen), warm.choose(seen)
+    assert first.decision is not None
+    assert second.decision is not None
+    assert second.instruction == first.instruction == counter.add(2)
+    assert second.decision.tokens_evaluated < first.decision.tokens_evaluated
+    warm.prepare(situation([]))  # nothing legal: nothing to read
