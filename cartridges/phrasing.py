@@ -36,7 +36,7 @@ def asked(request: str) -> Prompt:
     >>> "".join(part.text for part in asked("I'm freezing").parts)
     "Request: I'm freezing\\nCommand:"
     """
-    return Prompt(_request(" ".join(request.split()) or NOTHING), (_request(NOTHING),))
+    return Prompt(behind("", request), (behind("", NOTHING),))
 
 
 def explanations(commands: Sequence[Instruction], said: Mapping[str, tuple[str, str, str]]) -> tuple[Explained, ...]:
@@ -74,8 +74,7 @@ def explained(request: str, guide: tuple[Explained, ...]) -> Prompt:
     ["Request: I'm cold", 'Command:']
     """
     heads = _heads(guide)
-    asked = " ".join(request.split()) or NOTHING
-    first, *others = [_behind(head, asked) for head in heads]
+    first, *others = [behind(head, request) for head in heads]
     return Prompt(first, _nulls(guide), tuple(others))
 
 
@@ -91,12 +90,13 @@ def _heads(guide: tuple[Explained, ...]) -> tuple[str, ...]:
 
 @lru_cache(16)
 def _nulls(guide: tuple[Explained, ...]) -> tuple[tuple[Part, ...], ...]:
-    return tuple(_behind(head, each.request) for head in _heads(guide) for each in guide)
+    return tuple(behind(head, each.request) for head in _heads(guide) for each in guide)
 
 
-def _behind(head: str, request: str) -> tuple[Part, ...]:
-    first, *rest = _request(request)
-    return (Part(head + first.text, trusted=True), *rest)
+def behind(head: str, request: str) -> tuple[Part, ...]:
+    """Return a request behind a head of the template, and a blank: data on one line; a blank one asks for nothing."""
+    said = " ".join(request.split()) or NOTHING
+    return Part(f"{head}Request:", trusted=True), Part(f" {said}"), Part("\nCommand:", trusted=True)
 
 
 BEST, OTHER = "Best", "Other"
@@ -148,7 +148,3 @@ def marked(lead: tuple[Part, ...], null_lead: tuple[Part, ...], labels: Sequence
         tuple(parts(null_lead, order, -1) for order in orders),
         tuple(parts(lead, order, best) for order in orders[1:]),
     )
-
-
-def _request(request: str) -> tuple[Part, ...]:
-    return (Part("Request:", trusted=True), Part(f" {request}"), Part("\nCommand:", trusted=True))

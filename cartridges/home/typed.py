@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from kernel.contract import Part, Prompt
-
-NOTHING = "N/A"
+from cartridges.phrasing import NOTHING, behind
+from kernel.contract import Prompt
 
 EXAMPLES = (
     ("Light in the hall", "light hall true"),
@@ -38,13 +37,9 @@ def prompt(request: str) -> Prompt:
     The null prompts ask for nothing behind the same examples.
     """
     heads = [_head(examples) for examples in (EXAMPLES, EXAMPLES[::-1])]
-    first, *others = [_behind(head, " ".join(request.split()) or NOTHING) for head in heads]
-    return Prompt(first, tuple(_behind(head, NOTHING) for head in heads), tuple(others))
+    first, *others = [behind(head, request) for head in heads]
+    return Prompt(first, tuple(behind(head, NOTHING) for head in heads), tuple(others))
 
 
 def _head(examples: tuple[tuple[str, str], ...]) -> str:
     return "".join(f"Request: {asked}\nCommand: {said}\n" for asked, said in examples)
-
-
-def _behind(head: str, request: str) -> tuple[Part, ...]:
-    return Part(f"{head}Request:", trusted=True), Part(f" {request}"), Part("\nCommand:", trusted=True)
