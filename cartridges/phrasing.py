@@ -16,6 +16,7 @@ from kernel.errors import CartridgeError
 from kernel.opcode import Instruction
 
 NOTHING = "N/A"
+BEST, OTHER = "Best", "Other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +98,6 @@ def behind(head: str, request: str) -> tuple[Part, ...]:
     """Return a request behind a head of the template, and a blank: data on one line; a blank one asks for nothing."""
     said = " ".join(request.split()) or NOTHING
     return Part(f"{head}Request:", trusted=True), Part(f" {said}"), Part("\nCommand:", trusted=True)
-
-
-BEST, OTHER = "Best", "Other"
 
 
 def offered(situation: str, options: Sequence[Option]) -> Prompt:
