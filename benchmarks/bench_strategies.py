@@ -66,7 +66,8 @@ def states(cartridge: Cartridge, count: int) -> list[State]:
                 shown = list(options[: cartridge.offered])
                 rng.shuffle(shown)
                 prompt = cartridge.view.prompt(engine, shown)
-                found.append((prompt, list(engine.legal()), options[0].instruction))
+                legal = [option.instruction for option in shown] if cartridge.ratifies else list(engine.legal())
+                found.append((prompt, legal, options[0].instruction))
     return found
 
 

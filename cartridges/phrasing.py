@@ -16,7 +16,6 @@ from kernel.errors import CartridgeError
 from kernel.opcode import Instruction
 
 NOTHING = "N/A"
-BEST, OTHER = "Best", "Other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,23 +100,23 @@ def behind(head: str, request: str) -> tuple[Part, ...]:
 
 
 def offered(situation: str, options: Sequence[Option]) -> Prompt:
-    """Return the situation, the options with the one of the highest score marked, and a blank; see `marked`.
+    """Return the options with the one of the highest score marked, the situation, and a blank; see `marked`.
 
     >>> stop, hello = Instruction.of("robot", "stop"), Instruction.of("robot", "speak", phrase="hello")
     >>> prompt = offered("The door opens.", [Option(stop, -2), Option(hello, -1)])
     >>> print("".join(part.text for part in prompt.parts))
+    - good: stop
+    - best: speak hello
     The door opens.
-    - Other: stop
-    - Best: speak hello
     Best move:
     >>> print("".join(part.text for part in prompt.rotations[0]))
+    - best: speak hello
+    - good: stop
     The door opens.
-    - Best: speak hello
-    - Other: stop
     Best move:
     """
-    lead = (Part(f"{situation}\n", trusted=True),)
-    return marked(lead, lead, [words(option.instruction) for option in options], highest(options))
+    labels = [words(option.instruction) for option in options]
+    return marked(labels, highest(options), marks=("best", "good"), question=f"{situation}\nBest move:")
 
 
 def highest(options: Sequence[Option]) -> int:
@@ -125,21 +124,30 @@ def highest(options: Sequence[Option]) -> int:
     return max(range(len(options)), key=lambda n: options[n].score, default=-1)
 
 
-def marked(lead: tuple[Part, ...], null_lead: tuple[Part, ...], labels: Sequence[str], best: int) -> Prompt:
+def marked(
+    labels: Sequence[str],
+    best: int,
+    *,
+    marks: tuple[str, str],
+    question: str,
+    lead: tuple[Part, ...] = (),
+    null_lead: tuple[Part, ...] = (),
+) -> Prompt:
     """Return options a line each, one of them marked as the best, and a blank for it: in this order, and rotated.
 
     In the null prompts none is the best, so what is left is the mark. A label has to be said exactly as its opcode is:
     a small model ratifies by copying, and it copies tokens.
 
     Args:
+        best: place of the marked one in `labels`, or -1.
+        marks: of the best one, and of every other.
         lead: what stands before the list; `null_lead` stands there in the null prompts.
-        best: place of the marked one in `labels`.
     """
     orders = [[*range(n, len(labels)), *range(n)] for n in range(len(labels))] or [[]]
 
     def parts(before: tuple[Part, ...], order: Sequence[int], best: int) -> tuple[Part, ...]:
-        lines = "".join(f"- {BEST if n == best else OTHER}: {labels[n]}\n" for n in order)
-        return (*before, Part(f"{lines}Best move:", trusted=True))
+        lines = "".join(f"- {marks[n != best]}: {labels[n]}\n" for n in order)
+        return (*before, Part(f"{lines}{question}", trusted=True))
 
     return Prompt(
         parts(lead, orders[0], best),

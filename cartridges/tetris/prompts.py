@@ -38,4 +38,5 @@ def prompt(engine: TetrisEngine, options: Sequence[Option], request: str = "") -
     best = highest(options)
     asked, nothing = ((Part(f"{text}\n"),) if request else () for text in (request, NOTHING))
     labels = [label(options[n].instruction) for n in order]
-    return marked(asked, nothing, labels, order.index(best) if options else -1)
+    place = order.index(best) if options else -1
+    return marked(labels, place, marks=("Best", "Other"), question="Best move:", lead=asked, null_lead=nothing)

@@ -237,9 +237,9 @@ def test_the_prompt_marks_the_best_option_and_the_null_marks_none() -> None:
     prompt = view.prompt(engine, shown)
     text = "".join(part.text for part in prompt.parts)
     other, best = (words(option.instruction) for option in shown)
-    assert text == f"A robot on the floor. Next: mark A.\n- Other: {other}\n- Best: {best}\nBest move:"
+    assert text == f"- good: {other}\n- best: {best}\nA robot on the floor. Next: mark A.\nBest move:"
     assert "".join(part.text for part in prompt.nulls[0]) == (
-        f"A robot on the floor. Next: mark A.\n- Other: {other}\n- Other: {best}\nBest move:"
+        f"- good: {other}\n- good: {best}\nA robot on the floor. Next: mark A.\nBest move:"
     )
     asked = view.prompt(engine, shown, "turn, please")
     assert "".join(part.text for part in asked.parts) == "Request: turn, please\nCommand:"

@@ -177,7 +177,7 @@ def test_the_prompt_says_what_is_in_the_hands() -> None:
     view, engine = make().view, small()
     options = ScavengerPlanner().rank(engine)
     assert "".join(part.text for part in view.prompt(engine, options).parts) == (
-        "A map with walls and pits. Your hands are empty.\n- Best: go south\nBest move:"
+        "- best: go south\nA map with walls and pits. Your hands are empty.\nBest move:"
     )
     assert "".join(part.text for part in view.prompt(engine, options, "walk down").parts) == (
         "Request: walk down\nCommand:"
