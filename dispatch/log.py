@@ -26,7 +26,7 @@ def delta(ids: Sequence[int], base: Sequence[int]) -> Delta:
     """Return `ids` as difference from `base`.
 
     >>> delta([1, 2, 9], [1, 2, 3, 4])
-    Delta(keep=2, new=(9,))
+    Delta(of=None, keep=2, new=(9,))
     """
     low, high = 0, min(len(ids), len(base))
     while low < high:  # slices compare in C, so a long history costs little
