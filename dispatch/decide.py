@@ -99,7 +99,7 @@ class Decider:
         player.max_tokens = run.reader.header.max_tokens or player.max_tokens
         self._changed = changed
         self._tolerance = tolerance
-        self._same_ids = not any(text.startswith("tokenizer") for text in changed)
+        self._same_ids = not any(text.startswith(("tokenizer", "strategy")) for text in changed)
         self._session = Session(list(run.cartridges.values()), player, seed=run.reader.header.seed)
         self._session.cartridges, self._session.engines = run.cartridges, run.engines
         self._names = list(run.cartridges)

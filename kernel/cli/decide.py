@@ -14,10 +14,12 @@ from rich.text import Text
 from dispatch.decide import DecideReport, Divergence, changes, decide_again, logged_rule
 from dispatch.players import ModelPlayer
 from dispatch.read import LogReader
+from dispatch.records import CartridgeRecord, Header
 from dispatch.replay import MakeCartridge
 from dispatch.wire import Wire, form
 from kernel.cli.common import load_kernel, make_rule
 from kernel.cli.frame import shown
+from kernel.contract import Cartridge
 from kernel.errors import UsageError
 
 
@@ -27,6 +29,7 @@ def decide_file(
     model: str | None,
     rule: str | None,
     *,
+    strategy: str | None,
     tolerance: float,
     last: int | None,
     threads: int | None,
@@ -38,11 +41,13 @@ def decide_file(
     if model is None and header.model is None:
         raise UsageError(f"replay: the {header.player} played this log; name the model that decides with --model")
     name = model or (header.model.name if header.model else "")
+    make, restrategized = (make, ()) if strategy is None else _under(make, header, strategy)
     chosen = make_rule(rule) if rule else logged_rule(header) or make_rule(None)
     cartridges = [make(record) for record in header.cartridges]
     with load_kernel(name, threads=threads) as kernel:
         player = ModelPlayer(kernel, Wire(cartridges, form(header.wire or "compact")), cartridges, chosen)
         changed = changes(header, kernel, name, chosen, {"llama-cpp-python": version("llama-cpp-python")})
+        changed += restrategized
         with Console(stderr=True).status("deciding again"):
             found = decide_again(path, make, player, changed, tolerance=tolerance, last=last)
     if as_json:
@@ -50,6 +55,16 @@ def decide_file(
     else:
         _tell(found)
     raise typer.Exit(0 if found.good else 1)
+
+
+def _under(make: MakeCartridge, header: Header, strategy: str) -> tuple[MakeCartridge, tuple[str, ...]]:
+    """Return a maker of cartridges that follow a strategy, and what that changes in the log's."""
+    logged = [str((record.options or {}).get("strategy", "none")) for record in header.cartridges]
+
+    def remake(record: CartridgeRecord) -> Cartridge:
+        return make(record.model_copy(update={"options": {**(record.options or {}), "strategy": strategy}}))
+
+    return remake, tuple(f"strategy: {then} then, {strategy} now" for then in dict.fromkeys(logged) if then != strategy)
 
 
 def _tell(found: DecideReport) -> None:

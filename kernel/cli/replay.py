@@ -51,6 +51,10 @@ OtherModel = Annotated[
     str | None, typer.Option("--model", "-m", help="Of --decide: another model.", show_default="the log's")
 ]
 OtherRule = Annotated[str | None, typer.Option("--rule", help="Of --decide: another rule.", show_default="the log's")]
+OtherStrategy = Annotated[
+    str | None,
+    typer.Option("--strategy", help="Of --decide: another strategy, by its id.", show_default="the log's"),
+]
 Tolerance = Annotated[
     float, typer.Option(help="Of --decide: choices with a smaller margin may come out differently.", min=0.0)
 ]
@@ -67,6 +71,7 @@ def replay_command(
     decide: Again = False,
     model: OtherModel = None,
     rule: OtherRule = None,
+    strategy: OtherStrategy = None,
     tolerance: Tolerance = TOLERANCE,
     threads: Threads = None,
     cartridge: Specs = None,
@@ -89,9 +94,12 @@ def replay_command(
         if decide:
             if len(files) > 1 or step:
                 raise UsageError("replay: --decide takes one file, without --step")
-            decide_file(files[0], make, model, rule, tolerance=tolerance, last=last, threads=threads, as_json=as_json)
-        if (model, rule, threads) != (None, None, None):
-            raise UsageError("replay: --model, --rule and --threads need --decide")
+            decide_file(
+                files[0], make, model, rule, strategy=strategy, tolerance=tolerance, last=last, threads=threads,
+                as_json=as_json,
+            )  # fmt: skip
+        if any(given is not None for given in (model, rule, strategy, threads)):
+            raise UsageError("replay: --model, --rule, --strategy and --threads need --decide")
         if step:
             reports = [_step(files[0], make, console, first)]
         elif headless or as_json or len(files) > 1:

@@ -23,7 +23,7 @@ from dispatch.read import LogReader
 from dispatch.records import DecisionRecord, Header, Outcome
 from kernel.api import Kernel
 from kernel.backends.scripted import ScriptedBackend
-from kernel.cli import app, opening
+from kernel.cli import app, decide, opening
 from kernel.vocab import NORMAL, Vocabulary
 
 ROOT = Path(__file__).parents[2]
@@ -539,3 +539,18 @@ def test_at_a_terminal_a_person_is_asked_and_one_ctrl_c_is_enough(tmp_path: Path
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 130
     os.close(terminal)
     assert verified(log) == "verified: 1 whole decision verifies to the end: interrupted (stopped by a person)"
+
+
+def test_a_log_is_decided_again_with_another_strategy(
+    tmp_path: Path, wishes: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is named among the changes, the prompts are written again, and the log still verifies; exit 0."""
+    log = tmp_path / "log"
+    monkeypatch.setattr(decide, "load_kernel", opening.load_kernel)
+    run("tetris", "--pieces", 2, "--log", log, "--headless")
+    done = CliRunner().invoke(app, ["replay", str(log), "--decide", "--strategy", "well-filler", "--json"])
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["changed"] == ["strategy: none then, well-filler now"]
+    assert (found["decisions"], found["rewritten"]) == (2, 2)
+    assert CliRunner().invoke(app, ["replay", str(log), "--strategy", "well-filler"]).exit_code == 2
