@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from bench_trie import make_texts
 from decision_peers import CONTESTANTS, Calls, Case, Contestant, failed
-from machine import machine
+from machine import machine, publish
 from rich.console import Console
 from rich.table import Table
 
@@ -225,10 +225,7 @@ def main() -> None:
         del players
     packages = [one.package for one in CONTESTANTS.values() if one.package]
     result = {"benchmark": "decision", "machine": machine(packages), "arguments": sys.argv[1:], "results": results}
-    if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(result, indent=1) + "\n")
-    print(json.dumps(result))
+    publish(result, options.out)
 
 
 if __name__ == "__main__":

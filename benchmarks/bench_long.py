@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from machine import machine
+from machine import machine, publish
 from rich.console import Console
 from rich.table import Table
 
@@ -81,10 +81,7 @@ def main() -> None:
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
     Console().print(table)
-    found = json.dumps({"summary": summary, "rows": rows, "machine": machine([])})
-    if args.out:
-        args.out.write_text(found + "\n")
-    print(found)
+    publish({"summary": summary, "rows": rows, "machine": machine([])}, args.out)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from decision_peers import Calls
-from machine import machine
+from machine import machine, publish
 from rich.console import Console
 from rich.table import Table
 
@@ -126,10 +126,7 @@ def main() -> None:
         "decisions": decisions,
         "functions": [{k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()} for row in rows],
     }
-    if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(result, indent=1) + "\n")
-    print(json.dumps(result))
+    publish(result, options.out)
 
 
 if __name__ == "__main__":

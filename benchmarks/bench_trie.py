@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from machine import machine
+from machine import machine, publish
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
@@ -345,10 +345,7 @@ def main() -> None:
     show(rows, Console(width=150))
     packages = [engine.package for engine in ENGINES.values() if engine.package]
     result = {"benchmark": "trie", "machine": machine(packages), "arguments": sys.argv[1:], "rows": rows}
-    if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(result, indent=1) + "\n")
-    print(json.dumps(result))
+    publish(result, options.out)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""On what a benchmark ran: stands beside its results. Measures nothing."""
+"""On what a benchmark ran, and where its results go. Measures nothing."""
 
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 import platform
 import subprocess
@@ -33,6 +34,14 @@ def machine(packages: Iterable[str]) -> dict[str, Any]:
         "versions": versions,
         "commit": commit.stdout.strip(),
     }
+
+
+def publish(result: dict[str, Any], out: Path | None) -> None:
+    """Print a result as one JSON line, the last; write it to a file as well where one is named."""
+    if out:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps(result))
 
 
 def _lines(path: str) -> list[str]:

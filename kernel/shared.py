@@ -81,7 +81,7 @@ class Shared:
                     stem.cached, stem.own = stem.shared, False
                 if stem.cached and not stem.own:
                     self.backend.copy(stem.source.number, stem.number, stem.cached)
-        kept = len(stems[0].ids) + sum(len(stem.ids) for stem in stems[1:keep])
+        kept = sum(len(stem.ids) for stem in stems[:keep])
         cells = self.backend.n_ctx - kept - sum(s.new for s in group if s.number >= keep)
         for stem in group:
             if len(group) == 1:
