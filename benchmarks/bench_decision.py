@@ -60,6 +60,7 @@ class Row:
 
     seconds: list[float] = field(default_factory=list)
     chosen: list[str] = field(default_factory=list)
+    wanted: list[str] = field(default_factory=list)
     passes: int = 0
     tokens: int = 0
     decoding: float = 0.0
@@ -103,11 +104,13 @@ def _named(vocabulary: Vocabulary, count: int) -> tuple[list[Literal], list[Case
         Prompt(asked(f"please bring the {name.replace('-', ' ')} from the shelf"), (asked("N/A"),)) for name in wanted
     ]
     everything = range(LITERALS)
-    return [Literal(f" {name}", "\n") for name in names], [_case(vocabulary, p, everything) for p in prompts]
+    pairs = zip(prompts, wanted, strict=True)
+    cases = [_case(vocabulary, prompt, everything, f" {name}") for prompt, name in pairs]
+    return [Literal(f" {name}", "\n") for name in names], cases
 
 
-def _case(vocabulary: Vocabulary, prompt: Prompt, legal: Sequence[int]) -> Case:
-    return Case(prompt, tuple(vocabulary.prompt(prompt.parts)), tuple(legal))
+def _case(vocabulary: Vocabulary, prompt: Prompt, legal: Sequence[int], wanted: str = "") -> Case:
+    return Case(prompt, tuple(vocabulary.prompt(prompt.parts)), tuple(legal), wanted)
 
 
 def play(players: dict[str, Contestant], literals: Sequence[Literal], cases: Sequence[Case]) -> dict[str, Row]:
@@ -137,6 +140,7 @@ def play(players: dict[str, Contestant], literals: Sequence[Literal], cases: Seq
             elif number >= WARM:
                 row.seconds.append(elapsed)
                 row.chosen.append(chosen)
+                row.wanted.append(case.wanted)
                 row.passes += calls.passes
                 row.tokens += calls.tokens
                 row.decoding += calls.seconds
@@ -159,6 +163,8 @@ def told_row(name: str, rows: dict[str, Row]) -> dict[str, Any]:
         "tokens": round(row.tokens / count, 1),
         "outside_model": round(1 - row.decoding / float(seconds.sum()), 4),
     }
+    if any(row.wanted):
+        out["right"] = round(sum(a == b for a, b in zip(row.chosen, row.wanted, strict=True)) / count, 3)
     for other in ("ours greedy", "ours exact"):
         if other in rows and not rows[other].failure:
             pairs = zip(row.chosen, rows[other].chosen, strict=True)
@@ -174,7 +180,8 @@ def show(model: str, name: str, rows: list[dict[str, Any]], console: Console) ->
     table = Table("", title=f"{model}, {name}", title_justify="left", box=None)
     columns = {
         "decisions_per_second": "a second", "median_ms": "median ms", "p99_ms": "p99 ms", "passes": "passes",
-        "tokens": "tokens", "outside_model": "outside", "as_greedy": "as greedy", "as_exact": "as exact",
+        "tokens": "tokens", "outside_model": "outside", "right": "right", "as_greedy": "as greedy",
+        "as_exact": "as exact",
         "times_gbnf": "x gbnf", "times_gbnf_whole": "x whole", "times_gbnf_stopped": "x stopped",
     }  # fmt: skip
     for title in columns.values():

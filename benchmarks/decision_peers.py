@@ -35,11 +35,12 @@ N_CTX = 1024
 
 @dataclass(frozen=True)
 class Case:
-    """One decision: a prompt and which of the set's opcodes are legal."""
+    """One decision: a prompt, which of the set's opcodes are legal, and the body that is asked for, if one is."""
 
     prompt: Prompt
     ids: tuple[int, ...]
     legal: tuple[int, ...]
+    wanted: str = ""
 
     @cached_property
     def text(self) -> str:
