@@ -82,4 +82,4 @@ def case(row: RequestRow, prompt: Prompt, options: Sequence[str]) -> Case:
     """
     if row.answer not in options:
         raise CartridgeError(f"case {row.id}: the answer {row.answer!r} is not one of the {len(options)} options")
-    return Case(row.id, prompt, tuple(f" {o}" for o in options), f" {row.answer}", row.split)
+    return Case(row.id, prompt, tuple(f" {o}" for o in options), f" {row.answer}", row.split, row.request)

@@ -18,10 +18,11 @@ import numpy as np
 from pydantic import create_model
 from rich.text import Text
 
-from cartridges.phrasing import asked, offered
+from cartridges.phrasing import offered
 from kernel.contract import Cartridge, Engine, Option, Planner, Prompt
 from kernel.errors import CartridgeError, IllegalInstructionError
 from kernel.opcode import NAME, Instruction, Opcode
+from kernel.request import asked
 
 try:
     import gymnasium

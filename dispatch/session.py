@@ -11,17 +11,19 @@ from dispatch.players import ModelPlayer, Open, Player, Situation, open_opcodes
 from dispatch.read import LogReader
 from dispatch.records import CartridgeRecord, Ending, Outcome
 from dispatch.resume import Resumption
+from dispatch.several import asked_of_all, guide_of
 from dispatch.turn import Tally, Turn, record
-from kernel.contract import Cartridge, Engine, Option, Part, Prompt
+from kernel.contract import Cartridge, Engine, Explained, Option
 from kernel.errors import IllegalInstructionError, UsageError, did_you_mean
 from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction
+from kernel.request import NOTHING
 
 
 class Session:
     """One run of one or several cartridges with one player.
 
-    With several, what is legal is what any of them allows now, and the prompt is the request alone: no view is asked.
-    The session is over when the rules have ended all of them.
+    With several, what is legal is what any of them allows now, and the prompt is the request behind what the commands
+    of all of them mean: no view is asked. The session is over when the rules have ended all of them.
 
     Args:
         seed: given to every engine.
@@ -53,6 +55,8 @@ class Session:
         self._stopping: str | None = None
         self._torn = False
         self._last: tuple[Instruction, bool] | None = None
+        self._guide: tuple[Explained, ...] = ()
+        self._explain()
         for limit in self.limits:
             self._counts(limit)
 
@@ -101,6 +105,7 @@ class Session:
         engine = self._started(cartridge)
         self.player.use([*self.cartridges.values(), cartridge])
         self.cartridges[cartridge.name], self.engines[cartridge.name] = cartridge, engine
+        self._explain()
         if self._log is not None:
             self._log.joined(self._record(cartridge))
 
@@ -115,6 +120,7 @@ class Session:
             raise UsageError(f"cartridge {name!r} is the only one; a session needs at least one")
         self.player.use([c for c in self.cartridges.values() if c.name != name])
         del self.cartridges[name], self.engines[name]
+        self._explain()
         if self._log is not None:
             self._log.left(name)
 
@@ -204,10 +210,11 @@ class Session:
         )
 
     def prepare(self) -> None:
-        """Let a model read what stays the same from decision to decision; the session's clock starts behind it."""
+        """Let a model read what stays the same from request to request; the session's clock stands still."""
+        started = time.perf_counter()
         if isinstance(self.player, ModelPlayer):
-            self.player.prepare(self.situation(0, "")[0])
-        self._begun = time.perf_counter()
+            self.player.prepare(self.situation(0, NOTHING)[0])
+        self._begun += time.perf_counter() - started
 
     def situation(self, number: int, request: str) -> tuple[Situation, tuple[Option, ...]]:
         """Return what the player sees now, and the planner's options that the prompt shows."""
@@ -227,13 +234,18 @@ class Session:
         if any(issubclass(o, Halt) for c in self.cartridges.values() for o in c.opcodes):
             legal.append(HALT_INSTRUCTION)
         if len(self.cartridges) > 1:
-            return Situation(number, legal, ranked, _asked(request), open=written), ()
+            return Situation(number, legal, ranked, asked_of_all(request, self._guide), open=written), ()
         ((name, cartridge),) = self.cartridges.items()
         prompt = cartridge.view.prompt(self.engines[name], offered, request)
         if request and offered and prompt == cartridge.view.prompt(self.engines[name], (), request):
             offered = []  # the view does not show them beside a request
         ratified = [option.instruction for option in offered] if cartridge.ratifies else []
         return Situation(number, legal, ranked, prompt, ratified, written), tuple(offered)
+
+    def _explain(self) -> None:
+        """Take up what the commands mean, where a request may be for any of several cartridges."""
+        several = list(self.cartridges.values())
+        self._guide = guide_of(several) if len(several) > 1 else ()
 
     def _started(self, cartridge: Cartridge) -> Engine:
         engine = cartridge.engine()
@@ -290,10 +302,3 @@ class Session:
             decision.nulls if decision is not None else (),
             decision.rotations if decision is not None else (),
         )
-
-
-def _asked(request: str) -> Prompt:
-    """Return the prompt of a session with several cartridges: the request decides."""
-    head, tail = Part("Request:", trusted=True), Part("\nCommand:", trusted=True)
-    text = " ".join(request.split()) or "N/A"
-    return Prompt((head, Part(f" {text}"), tail), ((head, Part(" N/A"), tail),))

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Self
 
 from kernel.backends.base import Backend
-from kernel.choose import NULLS_KEPT, Chooser, Floats
+from kernel.choose import Chooser, Floats
 from kernel.compile import Literal, OpcodeSet, compile_cached, compiled_from
 from kernel.context import Context
 from kernel.contract import Part, Prompt
 from kernel.decision import Decision
 from kernel.errors import UsageError
 from kernel.models import cache_dir
+from kernel.nulls import NULLS_KEPT
 from kernel.rows import Watch
 from kernel.rule import Rule
 from kernel.subset import Subset
@@ -86,7 +87,7 @@ class Kernel:
             keep: whether a set of KEPT_FROM or more is kept on disk, so that the next process only maps it.
             progress: told how many texts are tokenized, when that takes more than a second.
         """
-        key = tuple(x if isinstance(x, Literal) else Literal(x) for x in literals)
+        key = tuple([x if isinstance(x, Literal) else Literal(x) for x in literals])
         known = self._sets.get(key)
         if known is None:
             if keep and self._given is not None:
@@ -164,6 +165,15 @@ class Kernel:
             rotations=[self.vocabulary.prompt(parts) for parts in prompt.rotations],
             watch=watch,
         )
+
+    def prepare(self, prompt: Prompt, opcodes: OpcodeSet, subset: Subset, *, rule: Rule | None = None) -> None:
+        """Read what stays the same from decision to decision, the null prompts above all.
+
+        They are read for every opcode of the set, so that what is legal may change; where a set is too large for that,
+        for the legal ones.
+        """
+        whole = self._chooser.scorer.tree(opcodes, opcodes.everything) is not None
+        self.decide(prompt, opcodes, opcodes.everything if whole else subset, rule=rule)
 
     def decide_ids(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,6 +13,7 @@ from kernel.context import Context, Cost
 from kernel.decision import Decision, Stop
 from kernel.errors import LogitsError, NoLegalOpcodeError, UsageError
 from kernel.greedy import walk
+from kernel.nulls import Nulls
 from kernel.rows import Watch
 from kernel.rule import Rule, RuleName
 from kernel.score import Scorer
@@ -22,8 +22,6 @@ from kernel.subset import Subset
 from kernel.tree import ScoreTree, grow
 
 Floats = NDArray[np.float64]
-
-NULLS_KEPT = 256
 
 NULL_LIMIT = 100_000
 """Tokens that a null prompt may cost, once: minutes for a small model on two cores."""
@@ -35,7 +33,7 @@ class Chooser:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.scorer = Scorer(context)
-        self._nulls: OrderedDict[tuple[int, bytes, tuple[int, ...]], tuple[OpcodeSet, Floats]] = OrderedDict()
+        self._nulls = Nulls()
 
     def choose(
         self,
@@ -99,24 +97,25 @@ class Chooser:
         number: int,
         watch: Watch | None,
     ) -> Decision:
-        wanted = nulls if rule.name is RuleName.CALIBRATED else ()
-        known = [self._recall(opcodes, subset, null) for null in wanted]
-        missing = [null for null, found in zip(wanted, known, strict=True) if found is None]
+        wanted = [tuple(null) for null in nulls] if rule.name is RuleName.CALIBRATED else []
+        recalled = {null: self._nulls.recall(opcodes, subset, null, tree) for null in wanted}
+        said = {null: sums for null, sums in recalled.items() if sums is not None}
+        missing = [null for null in recalled if null not in said]
         orders = prompts if wanted else prompts[:1]
         before = self.context.cost
         # Nulls that stay the same may be many: those that a pass has no sequences for go before.
         at_once = max(1, self.context.backend.n_seq // 4)
-        fresh: list[Floats] = []
-        while len(missing) > at_once:
+        while True:
             part, missing = missing[:at_once], missing[at_once:]
-            fresh += [*self.scorer.score([*orders, *part], tree, keep=len(orders)).log_probabilities[len(orders) :]]
-        scores = self.scorer.score([*orders, *missing], tree, watch, len(orders))
+            scores = self.scorer.score([*orders, *part], tree, None if missing else watch, len(orders))
+            found = zip(part, scores.log_probabilities[len(orders) :], scores.values[len(orders) :], strict=True)
+            for ids, sums, values in found:
+                said[ids] = sums
+                self._nulls.remember(opcodes, subset, ids, sums, tree, values)
+            if not missing:
+                break
         raw = scores.log_probabilities[: len(orders)].mean(axis=0)
-        fresh += [*scores.log_probabilities[len(orders) :]]
-        for ids, values in zip([n for n, k in zip(wanted, known, strict=True) if k is None], fresh, strict=True):
-            self._remember(opcodes, subset, ids, values)
-        left = iter(fresh)
-        null = np.mean([next(left) if k is None else k for k in known], axis=0) if wanted else None
+        null = np.mean([said[ids] for ids in wanted], axis=0) if wanted else None
         compared = _combined(raw, null, rule, _of(prior, scores.leaves))
         shares = _softmax(compared / rule.temperature if rule.name is RuleName.SAMPLE else compared)
         if rule.name is RuleName.SAMPLE:
@@ -136,15 +135,6 @@ class Chooser:
             scores.mass,
             self.context.cost - before,
         )
-
-    def _recall(self, opcodes: OpcodeSet, subset: Subset, null: Sequence[int]) -> Floats | None:
-        found = self._nulls.get((id(opcodes), subset.key, tuple(null)))
-        return None if found is None else found[1]
-
-    def _remember(self, opcodes: OpcodeSet, subset: Subset, null: Sequence[int], values: Floats) -> None:
-        self._nulls[id(opcodes), subset.key, tuple(null)] = (opcodes, values)
-        if len(self._nulls) > NULLS_KEPT:
-            self._nulls.popitem(last=False)
 
     # -- too many to score whole ---------------------------------------------------------------------------------
 
@@ -190,7 +180,7 @@ class Chooser:
         self, opcodes: OpcodeSet, subset: Subset, null: Sequence[int], leaves: NDArray[np.int32]
     ) -> Floats:
         """Return the null's log-probability of every legal opcode, evaluated once in as many passes as it takes."""
-        known = self._recall(opcodes, subset, null)
+        known = self._nulls.recall(opcodes, subset, null)
         if known is None:
             tree = grow(opcodes.trie, subset, opcodes.scored, NULL_LIMIT)
             if tree is None:
@@ -200,7 +190,7 @@ class Chooser:
                 )
             scores = self.scorer.score([null], tree)
             known = scores.log_probabilities[0][np.argsort(scores.leaves)]
-            self._remember(opcodes, subset, null, known)
+            self._nulls.remember(opcodes, subset, null, known)
         return known
 
     # -- the baseline --------------------------------------------------------------------------------------------

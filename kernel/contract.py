@@ -45,6 +45,16 @@ class Option:
     plan: tuple[Instruction, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A command in its own words, in plain words, when one wants it, and a request that it answers."""
+
+    words: str
+    phrase: str
+    when: str
+    request: str
+
+
 class Engine(Protocol):
     """The rules, all of them. Equal seeds and instructions give equal state hashes."""
 
@@ -96,13 +106,14 @@ class View(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One labelled state: what the model reads, what it may choose among, what is right."""
+    """One labelled state: what the model reads, what it may choose among, what is right; the request, if it is one."""
 
     id: str
     prompt: Prompt
     options: tuple[str, ...]
     answer: str
     split: str = "test"
+    request: str = ""
 
 
 @dataclass(frozen=True)
@@ -119,6 +130,8 @@ class Cartridge:
     offered: int = 3
     ratifies: bool = False
     """Whether a model chooses among the offered options only, or among all that is legal."""
+    guide: tuple[Explained, ...] = ()
+    """What each command means, for requests that name none; read by the view, and by sessions of several cartridges."""
     cases: Callable[[], Sequence[Case]] | None = field(default=None, compare=False)
     more_cases: Mapping[str, Callable[[], Sequence[Case]]] = field(default_factory=dict, compare=False)
     """Further labelled sets by name, such as a harder one. `cases` is the set that is meant when none is named."""

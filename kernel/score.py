@@ -20,6 +20,9 @@ TREE_LIMIT = 1024
 
 TREES_KEPT = 64
 
+Values = dict[int, NDArray[np.float64]]
+"""What was read: for each point of a tree, the log-probabilities of the ids that stand in its `Read`."""
+
 
 @dataclass(frozen=True)
 class Scores:
@@ -28,12 +31,14 @@ class Scores:
     Attributes:
         leaves: opcode indices, shape (n,), in the order of the columns.
         log_probabilities: float64, shape (prompts, n); summed from the first branch on.
+        values: behind each prompt, what these are the sums of.
         mass: probability that the whole vocabulary gives to the legal ids at the first branch of the first prompt.
         cost: passes and tokens.
     """
 
     leaves: NDArray[np.int32]
     log_probabilities: NDArray[np.float64]
+    values: list[Values]
     mass: float
     cost: Cost
 
@@ -68,20 +73,19 @@ class Scorer:
         The first `keep` stems stay in memory, for the next call to find what they begin with.
         """
         before = self.context.cost
-        values: list[dict[int, NDArray[np.float64]]] = [{} for _ in stems]
-        ids = {read.point: read.ids for read in tree.reads}
+        values: list[Values] = [{} for _ in stems]
 
         def read(stem: int, point: int, row: NDArray[np.float32]) -> None:
+            ids = tree.ids_at[point]
             if watch is None or stem:
-                values[stem][point] = self.rows.log_probabilities(row, ids[point])
+                values[stem][point] = self.rows.log_probabilities(row, ids)
             else:
-                path = (*tree.prefix, *(tree.tokens[p] for p in tree.path(point)))
-                values[stem][point] = self.rows.log_probabilities(row, ids[point], path, watch)
+                values[stem][point] = self.rows.log_probabilities(row, ids, tree.ids_to(point), watch)
 
         leaves = np.asarray(tree.leaves, np.int32)
         if not tree.reads:
-            return Scores(leaves, np.zeros((len(stems), 1)), 1.0, Cost())
+            return Scores(leaves, np.zeros((len(stems), 1)), values, 1.0, Cost())
         self.context.run(stems, tree, read, keep)
         mass = float(np.exp(values[0][tree.reads[0].point]).sum())
         sums = np.stack([tree.sums(v) for v in values])
-        return Scores(leaves, sums, mass, self.context.cost - before)
+        return Scores(leaves, sums, values, mass, self.context.cost - before)

@@ -26,8 +26,8 @@ class Shared:
         The first `keep` stems stay in memory for the next decision, if it has room for all of them.
         """
         context, main, grown = self.context, stems[0], len(self.tree.tokens)
-        longest = max((len(stem.ids) for stem in stems[keep:]), default=0)
-        if sum(len(stem.ids) for stem in stems[:keep]) + longest + grown > self.backend.n_ctx:
+        others = [len(s.ids) - max(common_prefix(s.ids, k.ids) for k in stems[:keep]) for s in stems[keep:]]
+        if sum(len(stem.ids) for stem in stems[:keep]) + max(others, default=0) + grown > self.backend.n_ctx:
             keep = 1
         context.release(keep)
         main.cached = context.rewind(main.ids)

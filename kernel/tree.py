@@ -77,6 +77,20 @@ class ScoreTree:
             point = self.parents[point]
         return out[::-1]
 
+    def ids_to(self, point: int) -> tuple[int, ...]:
+        """Return the ids of an opcode from its first one to `point`, that one included."""
+        return (*self.prefix, *(self.tokens[p] for p in self.path(point)))
+
+    @cached_property
+    def at(self) -> dict[tuple[int, ...], int]:
+        """The points that are read, by `ids_to` them."""
+        return {self.ids_to(read.point): read.point for read in self.reads}
+
+    @cached_property
+    def ids_at(self) -> dict[int, NDArray[np.int32]]:
+        """What is read at each point: the ids, in increasing order."""
+        return {read.point: read.ids for read in self.reads}
+
     def sums(self, values: dict[int, NDArray[np.float64]]) -> NDArray[np.float64]:
         """Add up the log-probabilities that were read along each path.
 

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from cartridges.casefile import words as said
 from cartridges.checker.report import FaultError, SkipError
 from cartridges.checker.subject import Subject
 from kernel.compile import OpcodeSet
 from kernel.contract import Case, Part
 from kernel.errors import KernelError
-from kernel.opcode import NAME
+from kernel.opcode import HALT_INSTRUCTION, NAME
 
 WIDTHS = (20, 80, 200)
 """Columns of the terminals that a picture has to fit."""
@@ -42,6 +43,21 @@ def words(subject: Subject) -> str:
         raise FaultError("there are no opcodes")
     known = f"{len(cartridge.opcodes)} opcodes, {len(subject.instructions)} instructions"
     return f"{known}, {len(subject.open)} of the opcodes open" if subject.open else known
+
+
+def guide(subject: Subject) -> str:
+    """The guide explains every instruction once."""
+    explained = Counter(each.words for each in subject.cartridge.guide)
+    if not explained:
+        raise SkipError("there is no guide")
+    known = [said(instruction) for instruction in subject.instructions if instruction != HALT_INSTRUCTION]
+    if missing := [words for words in known if words not in explained]:
+        raise FaultError(f"it says nothing of {missing[0]!r}, which is then hardly ever chosen")
+    if odd := [words for words in explained if words not in known]:
+        raise FaultError(f"it explains {odd[0]!r}, which is no instruction")
+    if (top := explained.most_common(1)[0])[1] > 1:
+        raise FaultError(f"it explains {top[0]!r} {top[1]} times")
+    return f"{len(known)} instructions"
 
 
 def compiles(subject: Subject) -> str:

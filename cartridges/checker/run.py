@@ -17,6 +17,7 @@ Check = Callable[[Subject], str]
 
 CHECKS: tuple[Check, ...] = (
     declaration.words,
+    declaration.guide,
     engine.same_seed,
     engine.another_process,
     engine.copies,

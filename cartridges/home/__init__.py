@@ -6,6 +6,7 @@ from functools import partial
 
 from cartridges.home.cases import cases, hints
 from cartridges.home.engine import House
+from cartridges.home.guide import GUIDE
 from cartridges.home.opcodes import COMMANDS, NAME, SETS, Set
 from cartridges.home.view import HomeView
 from kernel.contract import Cartridge
@@ -31,6 +32,7 @@ def make(opcodes: Set = "commands") -> Cartridge:
         engine=partial(House, opcodes),
         view=HomeView(),
         offered=len(COMMANDS),
+        guide=GUIDE if labelled else (),
         cases=cases if labelled else None,
         more_cases={"hints": hints} if labelled else {},
         options={} if labelled else {"opcodes": opcodes},

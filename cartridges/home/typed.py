@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cartridges.phrasing import NOTHING, behind
 from kernel.contract import Prompt
+from kernel.request import NOTHING, behind
 
 EXAMPLES = (
     ("Light in the hall", "light hall true"),

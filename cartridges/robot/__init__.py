@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cartridges.robot.cases import cases
 from cartridges.robot.engine import RobotEngine
+from cartridges.robot.guide import GUIDE
 from cartridges.robot.opcodes import NAME, OPCODES
 from cartridges.robot.planner import RobotPlanner
 from cartridges.robot.view import RobotView
@@ -20,5 +21,6 @@ def make() -> Cartridge:
         engine=RobotEngine,
         view=RobotView(),
         planner=RobotPlanner(),
+        guide=GUIDE,
         cases=cases,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cartridges.scavenger.cases import cases
 from cartridges.scavenger.engine import ScavengerEngine
+from cartridges.scavenger.guide import GUIDE
 from cartridges.scavenger.opcodes import NAME, OPCODES
 from cartridges.scavenger.planner import ScavengerPlanner
 from cartridges.scavenger.view import ScavengerView
@@ -20,5 +21,6 @@ def make() -> Cartridge:
         engine=ScavengerEngine,
         view=ScavengerView(),
         planner=ScavengerPlanner(),
+        guide=GUIDE,
         cases=cases,
     )

@@ -6,6 +6,7 @@ from kernel.contract import Cartridge
 
 from .cases import cases
 from .engine import Lift
+from .guide import GUIDE
 from .opcodes import NAME, OPCODES
 from .planner import LiftPlanner
 from .view import LiftView
@@ -21,5 +22,6 @@ def make() -> Cartridge:
         engine=Lift,
         view=LiftView(),
         planner=LiftPlanner(),
+        guide=GUIDE,
         cases=cases,
     )

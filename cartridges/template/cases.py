@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from cartridges.casefile import RequestRow, case, read, words
-from cartridges.phrasing import asked
 from kernel.contract import Case
+from kernel.request import explained
 
+from .guide import GUIDE
 from .opcodes import COMMANDS
 
 FILE = Path(__file__).with_name("cases.jsonl")
@@ -16,4 +17,4 @@ FILE = Path(__file__).with_name("cases.jsonl")
 def cases() -> list[Case]:
     """Return the cases in file order; the options of each are all commands."""
     options = [words(command) for command in COMMANDS]
-    return [case(row, asked(row.request), options) for row in read(FILE, RequestRow)]
+    return [case(row, explained(row.request, GUIDE), options) for row in read(FILE, RequestRow)]

@@ -7,21 +7,23 @@ from collections.abc import Sequence
 from rich.panel import Panel
 from rich.text import Text
 
-from cartridges.phrasing import asked, offered
+from cartridges.phrasing import offered
 from kernel.contract import Engine, Option, Prompt
+from kernel.request import explained
 
 from .engine import FLOORS, Lift
+from .guide import GUIDE
 from .opcodes import NAME
 
 
 class LiftView:
-    """A request is asked for, else the planner's options are offered with the best one marked."""
+    """A request is read behind the guide, else the planner's options are offered with the best one marked."""
 
     def prompt(self, engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
-        """Return what the model reads; `asked` and `offered` write the null prompts too."""
+        """Return what the model reads; `explained` and `offered` write the null prompts too."""
         assert isinstance(engine, Lift), "this view knows lifts only"
         if request.strip() or not options:
-            return asked(request)
+            return explained(request, GUIDE)
         return offered(f"A lift on floor {engine.state.floor}.", options)
 
     def render(self, engine: Engine) -> Panel:

@@ -12,14 +12,18 @@ from rich.table import Table
 
 from cartridges.registry import load
 from dispatch.evaluate import Result, evaluate
+from dispatch.several import cases_of_all
 from kernel.cli.common import failing, load_kernel
-from kernel.contract import Case
+from kernel.contract import Cartridge, Case
 from kernel.errors import UnknownCartridgeError, UsageError, did_you_mean
 from kernel.rule import Rule, RuleName
 
 SETS = {"choose": ("choose", ""), "home": ("home", ""), "hints": ("home", "hints"), "tetris": ("tetris", "")}
 
-Sets = Annotated[list[str] | None, typer.Argument(help="Sets: tetris, home, hints, choose, or a cartridge with cases.")]
+Sets = Annotated[
+    list[str] | None,
+    typer.Argument(help="Sets: tetris, home, hints, choose, any with cases; several: home+robot."),
+]
 Models = Annotated[list[str] | None, typer.Option("--model", "-m", help="Model; give it several times for several.")]
 Rules = Annotated[list[str] | None, typer.Option("--rule", help="Rule; give it several times for several.")]
 Split = Annotated[str, typer.Option(help="Which part: test, dev or all.")]
@@ -40,6 +44,8 @@ def eval_command(
     output: Output = None,
 ) -> None:
     """Measure rules on labelled states: accuracy with its 95 % interval, chance, spread over positions, cost.
+
+    A set such as `home+scavenger` puts the labelled requests of several cartridges to all of them at once.
 
     Example: eval home --model smollm2 --model gemma3-270m
     """
@@ -74,18 +80,26 @@ def _cases(name: str, strategy: str | None) -> list[Case]:
         from cartridges.choose.cases import cases
 
         return list(cases())
+    if "+" in name:
+        if strategy is not None:
+            raise UsageError(f"{name!r}: requests to several cartridges are read without a strategy")
+        return cases_of_all([_cartridge(one) for one in dict.fromkeys(name.split("+"))])
     owner, more = SETS.get(name, (name, ""))
     options = {} if strategy is None else {"strategy": strategy}
-    try:
-        cartridge = load(owner, **options)
-    except UnknownCartridgeError as error:
-        raise UsageError(
-            f"no set {name!r}{did_you_mean(name, SETS)}; any cartridge with cases is a set, too"
-        ) from error
+    cartridge = _cartridge(owner, **options)
     made = cartridge.more_cases.get(more) if more else cartridge.cases
     if made is None:
         raise UsageError(f"{name!r} has no labelled cases{did_you_mean(name, SETS)}")
     return list(made())
+
+
+def _cartridge(name: str, **options: str) -> Cartridge:
+    try:
+        return load(name, **options)
+    except UnknownCartridgeError as error:
+        raise UsageError(
+            f"no set {name!r}{did_you_mean(name, SETS)}; any cartridge with cases is a set, too"
+        ) from error
 
 
 def _show(results: list[Result]) -> None:

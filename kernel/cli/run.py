@@ -215,8 +215,7 @@ def run_command(
             source = itertools.repeat(goal)
         elif asked:
             source = requests(requests_from, interrupts, partial(_carry_out, session))
-            with Console(stderr=True).status("reading what stays the same"):
-                session.prepare()
+            _prepare(session)
         stage = Stage(session, quiet=headless or as_json, asked=asked)
         forgiving = asked and typed(requests_from)
         _play(session, stage, source, unattended=goal is not None, forgiving=forgiving)
@@ -274,6 +273,12 @@ def _carry_out(session: Session, command: str, name: str) -> None:
         session.join(registry.load(name))
     else:
         session.leave(name)
+    _prepare(session)
+
+
+def _prepare(session: Session) -> None:
+    with Console(stderr=True).status("reading what stays the same"):
+        session.prepare()
 
 
 def _tell_log(opened: Opened, wanted: Wanted, *, new_salt: bool) -> None:

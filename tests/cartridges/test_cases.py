@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
 import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -25,8 +27,10 @@ from cartridges.home.opcodes import COMMANDS, Room
 from cartridges.tetris import make as make_tetris
 from cartridges.tetris.cases import cases as tetris_cases
 from cartridges.tetris.opcodes import OpcodeSet
+from dispatch.several import asked_of_all, cases_of_all, guide_of
 from kernel.contract import Case, Prompt
-from kernel.errors import CartridgeError
+from kernel.errors import CartridgeError, UsageError
+from kernel.request import explained
 
 
 def plain(text: str) -> str:
@@ -202,6 +206,42 @@ def test_small_sets_cover_every_command_in_both_halves(name: str) -> None:
     assert all(halves[o, "dev"] == halves[o, "test"] >= 1 for o in options)
     assert all(c.options == options for c in found)
     assert len({plain(c.prompt.parts[1].text) for c in found}) == len(found)
+
+
+@pytest.mark.parametrize("name", ["home", "robot", "scavenger"])
+def test_no_labelled_request_stands_in_a_guide(name: str) -> None:
+    """The heads explain the commands in words of their own, and so do the requests of the null prompts."""
+    made = importlib.import_module(f"cartridges.{name}").make()
+    prompt = explained("", made.guide)
+    said = {line.removeprefix("Request: ").lower() for parts in (prompt.parts, *prompt.rotations, *prompt.nulls)
+            for line in "".join(part.text for part in parts).splitlines()}  # fmt: skip
+    labelled = itertools.chain(made.cases(), *(more() for more in made.more_cases.values()))
+    assert not said & {case.request.lower() for case in labelled}
+
+
+@pytest.mark.parametrize("name", ["home", "robot", "scavenger"])
+def test_a_guide_explains_every_command_once(name: str) -> None:
+    """In declaration order, in words that differ; what it says of one stands nowhere for another."""
+    made = importlib.import_module(f"cartridges.{name}").make()
+    assert [each.words for each in made.guide] == [words(i) for i in commands(made.name, made.opcodes)]
+    for field in ("phrase", "request"):
+        assert len({getattr(each, field) for each in made.guide}) == len(made.guide)
+
+
+def test_requests_to_several_cartridges_choose_among_all_of_their_commands() -> None:
+    """144 to the house, 28 to the scavenger, with 34 options each behind one guide; the answers are as they were."""
+    several = [importlib.import_module(f"cartridges.{name}").make() for name in ("scavenger", "home")]
+    found = cases_of_all(several)
+    apart = [case for cartridge in several for case in cartridge.cases()]
+    assert [(c.id, c.request, c.answer, c.split) for c in found] == [
+        (c.id, c.request, c.answer, c.split) for c in apart
+    ]
+    assert Counter(len(c.options) for c in found) == {34: 172}
+    assert {c.prompt.parts[0] for c in found} == {asked_of_all("", guide_of(several)).parts[0]}
+    with pytest.raises(UsageError, match="'tetris' has no labelled requests"):
+        cases_of_all([make_tetris()])
+    with pytest.raises(UsageError, match="' light kitchen on' is a command of 'home' and of 'house'"):
+        cases_of_all([make_home(), replace(make_home(), name="house")])
 
 
 @functools.cache

@@ -21,7 +21,7 @@ from cartridges.checker.subject import part, trace
 from dispatch.wire import FORMS, Wire
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.compile import Literal as Text
-from kernel.contract import Cartridge, Case, Engine, Option, Part, Prompt
+from kernel.contract import Cartridge, Case, Engine, Explained, Option, Part, Prompt
 from kernel.errors import IllegalInstructionError, UsageError, WireError
 from kernel.opcode import Instruction, Opcode
 from kernel.vocab import Vocabulary
@@ -120,10 +120,10 @@ def wires(cartridge: Cartridge) -> dict[str, Wire]:
 
 
 def test_a_sound_cartridge_passes_every_check_that_can_be_made(vocabularies: dict[str, Vocabulary]) -> None:
-    """Only the other process and the labelled cases are missing here."""
+    """Only the other process, the labelled cases and the guide are missing here."""
     report = check_cartridge(sound(), vocabularies=vocabularies, wires=wires(sound()), steps=200)
     assert faults(report) == {}
-    assert report.count(Status.PASSED) == len(CHECKS) - 2
+    assert report.count(Status.PASSED) == len(CHECKS) - 3
     assert report.ok
 
 
@@ -456,6 +456,12 @@ Silent.__doc__ = None
 
 PROMPT = Prompt((Part("a"),), ((Part("b"),),))
 
+
+def guided(*commands: str) -> tuple[Explained, ...]:
+    """Return a guide of these commands."""
+    return tuple(Explained(command, f"say {command}", "it is time", "Now") for command in commands)
+
+
 DECLARATIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"name": "Sum"}, "Name, version", "name 'Sum' does not match"),
     ({"version": "1@2"}, "Name, version", "version '1@2' is empty or holds an @"),
@@ -464,6 +470,9 @@ DECLARATIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"opcodes": (Count, Count)}, "Name, version", "two opcodes have the method 'count'"),
     ({"opcodes": (Silent,)}, "Name, version", "opcode Silent has no docstring"),
     ({"opcodes": ()}, "Name, version", "there are no opcodes"),
+    ({"guide": guided("count 1", "count 3")}, "The guide", "nothing of 'count 2'"),
+    ({"guide": guided("count 1", "count 2", "count 3", "count 4")}, "The guide", "'count 4', which is no instruction"),
+    ({"guide": guided("count 1", "count 2", "count 3", "count 2")}, "The guide", "'count 2' 2 times"),
     ({"cases": list}, "Labelled cases", "there are no cases; leave the set out"),
     ({"cases": lambda: [Case("a", PROMPT, ("x", "y"), "x")] * 2}, "Labelled cases", "the id 'a' stands 2 times"),
     ({"cases": lambda: [Case("a", PROMPT, ("x", "x"), "x")]}, "Labelled cases", "not two or more different ones"),
@@ -479,7 +488,7 @@ DECLARATIONS: list[tuple[dict[str, Any], str, str]] = [
 
 @pytest.mark.parametrize(("changes", "check", "message"), DECLARATIONS)
 def test_a_fault_of_the_declaration_is_found(changes: dict[str, Any], check: str, message: str) -> None:
-    """Thirteen declarations, each wrong in one way."""
+    """Sixteen declarations, each wrong in one way."""
     found = faults(check_cartridge(sound(**changes), steps=30))
     (name,) = [name for name in found if name.startswith(check)]
     assert re.search(message, found[name]), found
@@ -549,7 +558,7 @@ def test_a_report_reads_as_text_and_names_every_check_once() -> None:
     """One line for each, the counts before them."""
     report = check_cartridge(sound(Nested), steps=30)
     lines = str(report).splitlines()
-    assert lines[0] == "sum@1: 8 passed, 1 failed, 6 skipped"
+    assert lines[0] == "sum@1: 8 passed, 1 failed, 7 skipped"
     assert len(lines) == 1 + len(CHECKS)
     assert len({name_of(check) for check in CHECKS}) == len(CHECKS)
 

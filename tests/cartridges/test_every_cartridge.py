@@ -22,8 +22,12 @@ OPTIONS: dict[str, list[dict[str, str]]] = {
 }
 """Options that make a cartridge of another kind; strategies are found by themselves."""
 
-MAY_BE_MISSING = {"Every planned move is legal and reached", "Labelled cases hold what is right"}
-"""A cartridge may have neither planner nor labelled cases."""
+MAY_BE_MISSING = {
+    "Every planned move is legal and reached",
+    "Labelled cases hold what is right",
+    "The guide explains every instruction once",
+}
+"""A cartridge may have neither planner nor labelled cases nor guide."""
 
 
 def variants() -> Iterator[tuple[str, dict[str, str]]]:

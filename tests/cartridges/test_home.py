@@ -10,7 +10,6 @@ from rich.console import Console
 
 from cartridges.casefile import words
 from cartridges.home import make
-from cartridges.home.cases import cases, hints
 from cartridges.home.engine import LOUDEST, House
 from cartridges.home.guide import GUIDE
 from cartridges.home.opcodes import COLDEST, COMMANDS, LISTED, SETS, WARMEST
@@ -201,15 +200,6 @@ def test_the_null_prompts_ask_for_one_thing_each() -> None:
     assert [null[0].text for null in prompt.nulls] == [head for head in heads for _ in range(24)]
     assert [null[1].text for null in prompt.nulls] == [f" {each.request}" for each in GUIDE] * 4
     assert made.view.prompt(made.engine(), (), "  ").parts[1].text == " N/A"
-
-
-def test_no_labelled_request_stands_in_the_prompt() -> None:
-    """The heads explain the commands in words of their own, and so do the requests of the null prompts."""
-    prompt = make().view.prompt(make().engine(), (), "")
-    said = {line.removeprefix("Request: ").lower() for parts in (prompt.parts, *prompt.rotations, *prompt.nulls)
-            for line in "".join(part.text for part in parts).splitlines()}  # fmt: skip
-    asked = {case.prompt.parts[1].text.strip().lower() for case in (*cases(), *hints())}
-    assert not said & asked
 
 
 def test_the_table_shows_every_device() -> None:

@@ -230,7 +230,7 @@ def test_the_picture_shows_floor_and_body() -> None:
 
 
 def test_the_prompt_marks_the_best_option_and_the_null_marks_none() -> None:
-    """Without a request the planner's options are shown in the order given; with one only the request is."""
+    """Without a request the planner's options are shown in the order given; with one the request, behind the guide."""
     view, engine = make().view, floor(person=(2, 1), marks=((2, 0),))
     options = RobotPlanner().rank(engine)
     shown = [options[3], options[0]]
@@ -242,4 +242,4 @@ def test_the_prompt_marks_the_best_option_and_the_null_marks_none() -> None:
         f"- good: {other}\n- good: {best}\nA robot on the floor. Next: mark A.\nBest move:"
     )
     asked = view.prompt(engine, shown, "turn, please")
-    assert "".join(part.text for part in asked.parts) == "Request: turn, please\nCommand:"
+    assert "".join(part.text for part in asked.parts).endswith("stop: stop\n\nRequest: turn, please\nCommand:")

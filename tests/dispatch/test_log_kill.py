@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import signal
@@ -19,6 +20,7 @@ from dispatch.resume import resume
 from kernel.contract import Cartridge, Engine
 
 PIECES = 20
+KILLED, TRIES = 50, 1000
 
 
 def tetris(record: CartridgeRecord) -> Cartridge:
@@ -60,14 +62,17 @@ def start(path: Path) -> str:
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork and kill -9")
 @pytest.mark.parametrize("suffix", ["jsonl", "gz"])
 def test_a_session_killed_at_any_moment_goes_on_to_the_same_end(tmp_path: Path, suffix: str) -> None:
-    """Fifty random moments a form, from before the header to after the outcome."""
+    """Random moments from before the header to after the outcome, until 50 have fallen into the middle.
+
+    How many that takes depends on how fast the machine is just then.
+    """
     began = time.perf_counter()
     end = start(tmp_path / f"whole.{suffix}")
     length = time.perf_counter() - began
     whole = replay(tmp_path / f"whole.{suffix}", tetris)
     assert whole.verdict is Verdict.VERIFIED
     rng, killed = random.Random(5), 0
-    for moment in range(50):
+    for moment in itertools.takewhile(lambda _: killed < KILLED, range(TRIES)):
         path = tmp_path / f"{moment}.{suffix}"
         child = os.fork()
         if child == 0:
@@ -92,4 +97,4 @@ def test_a_session_killed_at_any_moment_goes_on_to_the_same_end(tmp_path: Path, 
             assert play(found.engines["tetris"], log) == end
         assert replay(path, tetris).verdict is Verdict.VERIFIED
         assert replay(path, tetris).decisions == whole.decisions
-    assert killed >= 10
+    assert killed == KILLED

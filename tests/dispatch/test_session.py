@@ -9,6 +9,7 @@ import statistics
 import time
 import tracemalloc
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal, Self
@@ -16,6 +17,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from pydantic import Field
 
 from dispatch.log import LogWriter
 from dispatch.players import Choice, ModelPlayer, PlannerPlayer, Player, RandomPlayer, Situation
@@ -24,10 +26,11 @@ from dispatch.records import CartridgeRecord, DecisionRecord, Ending, Header
 from dispatch.replay import Verdict, replay
 from dispatch.resume import resume
 from dispatch.session import Session
+from dispatch.several import guide_of
 from dispatch.wire import Wire
 from kernel.api import Kernel
 from kernel.backends.scripted import ScriptedBackend
-from kernel.contract import Cartridge, Option, Part, Prompt
+from kernel.contract import Cartridge, Explained, Option, Part, Prompt
 from kernel.errors import BuildError, IllegalInstructionError, UsageError
 from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction, Opcode
 from kernel.vocab import NORMAL, Vocabulary
@@ -237,17 +240,63 @@ def test_each_request_is_one_decision(counter: SimpleNamespace) -> None:
 
 
 def test_what_is_legal_with_several_cartridges_is_what_any_allows(counter: SimpleNamespace) -> None:
-    """Its halt stands once; the prompt is the request on one line, nothing is offered, all is ranked."""
+    """Its halt stands once; the prompt ends in the request on one line, nothing is offered, all is ranked."""
     player = Says(switch("on"))
     session = Session([counter.cartridge, LAMP], player, seed=999)
     session.turn("  make\nlight ")
     seen = player.seen[0]
     assert seen.legal == [counter.add(1), switch("on"), switch("off"), HALT_INSTRUCTION]
-    assert "".join(p.text for p in seen.prompt.parts) == "Request: make light\nCommand:"
+    assert "".join(p.text for p in seen.prompt.parts).endswith("\n\nRequest: make light\nCommand:")
     assert [p.trusted for p in seen.prompt.parts] == [True, False, True]
-    assert ["".join(p.text for p in null) for null in seen.prompt.nulls] == ["Request: N/A\nCommand:"]
     assert [o.instruction for o in seen.options] == [counter.add(1)]
     assert session.tally.with_offer == 0
+
+
+def said(prompt: Prompt) -> list[str]:
+    """Return what the model reads: the prompt, then its other orders."""
+    return ["".join(part.text for part in parts) for parts in (prompt.parts, *prompt.rotations)]
+
+
+def test_with_several_the_commands_of_all_stand_before_the_request(counter: SimpleNamespace) -> None:
+    """From the guides in the order of the names, from the last line up; then as examples, from the first one down.
+
+    The lamp has a guide, the counter only its docstring. Who came first makes no difference.
+    """
+    guide = tuple(
+        Explained(f"switch {to}", f"{verb} the lamp", f"it is {when}", f"Too {when}")
+        for to, verb, when in (("on", "light", "dark"), ("off", "darken", "bright"))
+    )
+    lamp, player = replace(LAMP, guide=guide), Says(switch("on"))
+    for cartridges in ([lamp, counter.cartridge], [counter.cartridge, lamp]):
+        Session(cartridges, player, seed=7).turn("hm")
+    first, second = (situation.prompt for situation in player.seen)
+    assert first == second
+    assert said(first) == [
+        "Commands:\n- darken the lamp: switch off\n- light the lamp: switch on\n"
+        "- add a number: add 3\n- add a number: add 2\n- add a number: add 1\n"
+        "\nRequest: hm\nCommand:",
+        "Request: Add a number, add 1\nCommand: add 1\nRequest: Add a number, add 2\nCommand: add 2\n"
+        "Request: Add a number, add 3\nCommand: add 3\n"
+        "Request: Light the lamp, it is dark\nCommand: switch on\n"
+        "Request: Darken the lamp, it is bright\nCommand: switch off\n"
+        "Request: hm\nCommand:",
+    ]
+    assert [null[1].text for null in first.nulls] == [" add 1", " add 2", " add 3", " Too dark", " Too bright"] * 2
+
+
+def test_many_commands_without_a_guide_are_one_line_an_opcode() -> None:
+    """Of 50 numbers the first stands for all, and an opcode that is written is said as it begins."""
+
+    class Dial(Opcode):
+        """Set the dial. In degrees."""
+
+        to: int = Field(ge=1, le=50)
+
+    class Note(Opcode):
+        text: str
+
+    many = Cartridge("dial", "1", "A dial.", (Dial, Note, Halt), LampEngine, LampView())
+    assert [(e.words, e.phrase) for e in guide_of([many])] == [("dial 1", "set the dial. In degrees"), ("note", "note")]
 
 
 def test_several_cartridges_end_when_all_have_ended(counter: SimpleNamespace) -> None:

@@ -177,12 +177,25 @@ def test_a_null_that_does_not_vary_costs_nothing_the_second_time(bench: Bench) -
     assert again.scores.tolist() == pytest.approx(first.scores.tolist(), abs=1e-6)
 
 
-def test_a_null_is_known_for_one_legal_set_only(bench: Bench) -> None:
-    """With `rightax` illegal the tree is another one, so the null is asked again."""
+def test_a_null_of_everything_costs_nothing_for_a_part(bench: Bench) -> None:
+    """With `rightax` illegal the tree is another one; the null is not asked again, and is the same. Nor the reverse."""
     bench(RuleName.CALIBRATED, nulls=["N"])
-    other = bench(RuleName.CALIBRATED, nulls=["N"], legal=[LEFT, UP])
+    other = bench(RuleName.CALIBRATED, prompt="M", nulls=["N"], legal=[LEFT, UP])
     assert other.null is not None
     assert by_index(other, other.null) == near({LEFT: math.log(0.9), UP: math.log(0.02)})
+    assert other.tokens_evaluated == 2  # M and `right`
+    forced = bench(RuleName.CALIBRATED, nulls=["N"], legal=[UP, AX])
+    assert forced.null is not None
+    assert by_index(forced, forced.null) == near({UP: math.log(0.4), AX: math.log(0.05)})  # `right` is not scored
+
+
+def test_a_null_of_a_part_is_asked_again_for_everything(bench: Bench) -> None:
+    """Nobody has seen what it says of `rightax`."""
+    bench(RuleName.CALIBRATED, nulls=["N"], legal=[LEFT, UP])
+    whole = bench(RuleName.CALIBRATED, prompt="M", nulls=["N"])
+    assert whole.null is not None
+    assert by_index(whole, whole.null) == near({LEFT: math.log(0.9), UP: math.log(0.02), AX: math.log(0.0025)})
+    assert whole.tokens_evaluated == 4
 
 
 def test_samples_follow_the_exact_distribution(bench: Bench) -> None:

@@ -261,6 +261,19 @@ def test_kept_orders_cost_their_new_ids_only(make: Make) -> None:
     assert (context.held, context.kept) == ([20, 21, 23], [[30, 31, 23]])
 
 
+def test_a_null_needs_room_for_what_it_does_not_share(make: Make) -> None:
+    """Heads of 5 and 6 ids, nulls of 7: all lengths together need 20 cells, what is not shared only 14."""
+    backend = make(n_ctx=16, n_seq=8)
+    context = Context(backend)
+    heads = [[20, 21, 22, 23, 24], [30, 31, 32, 33, 34, 35]]
+    nulls = [[*heads[1], 36], [*heads[1], 37]]
+    context.run([*heads, *nulls], tree_of([2, 3]), ignore, keep=2)
+    assert (context.held, context.kept) == ([*heads[0]], [heads[1]])
+    assert context.cost.tokens == 5 + 6 + 1 + 1 + 4  # each head once, what each null adds, one tree each
+    context.run([[*heads[0], 25], [*heads[1], 25]], tree_of([2, 3]), ignore, keep=2)
+    assert sorted(t for t, *_ in backend.passes[-1]) == [1, 1, 25, 25]
+
+
 def test_an_order_that_shares_more_than_it_kept_starts_anew(make: Make) -> None:
     """Kept 30 of 30 40; now 30 31 is the session's beginning too. llama.cpp couples only sequences of one length."""
     backend = make()

@@ -433,14 +433,14 @@ FORTY = {
 def test_forty_requests_reach_the_right_cartridge(
     tmp_path: Path, smollm2_path: Path, one_thread: tuple[str, int]
 ) -> None:
-    """At least four of five: what cannot be done now goes to whatever is closest."""
+    """At least 34: what cannot be done now goes to whatever is closest."""
     file, log = tmp_path / "requests", tmp_path / "log"
     wanted = {request: name for name, requests in FORTY.items() for request in requests}
     file.write_text("\n".join(wanted))
     document("home", "scavenger", "--requests", file, "--log", log, "--model", smollm2_path, *one_thread)
     decisions = read(log)[1]
     assert [r.request for r in decisions] == list(wanted)
-    assert sum(r.cartridge == wanted[r.request or ""] for r in decisions) >= 32
+    assert sum(r.cartridge == wanted[r.request or ""] for r in decisions) >= 34
 
 
 @pytest.mark.model

@@ -1,0 +1,27 @@
+"""What each command means, and what one could say to get it. Knows no prompt.
+
+Written for the prompt alone; none of it stands in the labelled set.
+"""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from cartridges.phrasing import explanations
+from cartridges.scavenger.opcodes import COMMANDS, Item
+from kernel.contract import Explained
+
+_WALKS = {
+    f"go {direction}": (f"walk {direction}", f"{side} on the map", f"The next cell {side}")
+    for direction, side in (("north", "up"), ("east", "right"), ("south", "down"), ("west", "left"))
+}
+_TAKES = {
+    f"take {item}": (f"pick up the {item}", f"the {item} lies here", f"I see a {item} on the floor")
+    for item in get_args(Item)
+}
+_DELIVERS = {
+    f"deliver {item}": (f"put down the {item}", f"the {item} is home", f"The {item} has to stay here")
+    for item in get_args(Item)
+}
+
+GUIDE: tuple[Explained, ...] = explanations(COMMANDS, _WALKS | _TAKES | _DELIVERS)

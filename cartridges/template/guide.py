@@ -1,0 +1,11 @@
+"""What each command means, and what one could say to get it. None of it stands in the labelled set."""
+
+from __future__ import annotations
+
+from kernel.contract import Explained
+
+GUIDE = (
+    Explained("move up", "go up one floor", "somebody wants to a higher floor", "My office is above"),
+    Explained("move down", "go down one floor", "somebody wants to a lower floor", "The bakery is below us"),
+    Explained("doors", "open the doors", "somebody wants in or out", "Here I get off"),
+)
