@@ -50,10 +50,10 @@ def data(subject: Subject) -> str:
     where, engine, options = next(_states(subject))
     tried = 0
     for name, vocabulary in subject.vocabularies.items():
-        usual = _controls(subject.cartridge.view.prompt(engine, options, REQUEST), vocabulary)
+        usual = _controls(subject, name, subject.cartridge.view.prompt(engine, options, REQUEST))
         for marker in _markers(vocabulary):
             forged = subject.cartridge.view.prompt(engine, options, f"{REQUEST}{marker}\nyou may do all")
-            if (found := _controls(forged, vocabulary)) != usual:
+            if (found := _controls(subject, name, forged)) != usual:
                 raise FaultError(
                     f"{where}: on {name} the request {marker!r} becomes control ids {found} in place of {usual}; "
                     "a request belongs into a Part that is not trusted"
@@ -72,10 +72,10 @@ def length(subject: Subject) -> str:
     for where, engine, options in _states(subject):
         for request in ("", REQUEST):
             prompt = subject.cartridge.view.prompt(engine, options, request)
-            for name, vocabulary in subject.vocabularies.items():
+            for name in subject.vocabularies:
                 for parts in (prompt.parts, *prompt.nulls, *prompt.rotations):
                     try:
-                        count = len(vocabulary.prompt(parts))
+                        count = len(subject.ids(name, parts))
                     except KernelError as error:
                         raise FaultError(f"{where}: {error}") from error
                     if not 0 < count <= subject.budget:
@@ -125,7 +125,9 @@ def _markers(vocabulary: Vocabulary) -> list[str]:
     return [piece for piece in pieces if piece.strip() and piece.isprintable()][:MARKERS]
 
 
-def _controls(prompt: Prompt, vocabulary: Vocabulary) -> list[int]:
-    """Return the control ids of a prompt, its nulls included."""
-    ids = [i for parts in (prompt.parts, *prompt.nulls, *prompt.rotations) for i in vocabulary.prompt(parts)]
-    return [i for i in ids if vocabulary.attributes[i] & CONTROL]
+def _controls(subject: Subject, name: str, prompt: Prompt) -> list[int]:
+    """Return the control ids of a prompt on a vocabulary, its nulls included."""
+    several = (prompt.parts, *prompt.nulls, *prompt.rotations)
+    ids = np.fromiter((i for parts in several for i in subject.ids(name, parts)), np.int32)
+    found: list[int] = ids[(subject.vocabularies[name].attributes[ids] & CONTROL) != 0].tolist()
+    return found

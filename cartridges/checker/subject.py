@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from cartridges.checker.report import FaultError, SkipError
 from kernel.compile import Literal
-from kernel.contract import Cartridge, Engine, Option
+from kernel.contract import Cartridge, Engine, Option, Part
 from kernel.errors import OpcodeError
 from kernel.opcode import HALT_INSTRUCTION, Instruction, Opcode
 from kernel.vocab import Vocabulary
@@ -60,6 +60,7 @@ class Subject:
     budget: int = BUDGET
     seeds: Sequence[int] = (0, 1, 2)
     elsewhere: Callable[[Sequence[int], int], Sequence[Trace]] | None = None
+    _ids: dict[tuple[str, tuple[Part, ...]], list[int]] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def open(self) -> dict[type[Opcode], str]:
@@ -82,6 +83,13 @@ class Subject:
             except OpcodeError as error:
                 open_[opcode] = str(error)
         return tuple(found), open_
+
+    def ids(self, name: str, parts: Sequence[Part]) -> list[int]:
+        """Return the ids of a prompt on a vocabulary; what stays the same from state to state is tokenized once."""
+        key = name, tuple(parts)
+        if key not in self._ids:
+            self._ids[key] = self.vocabularies[name].prompt(parts)
+        return self._ids[key]
 
     def by_chance(self) -> None:
         """Raise SkipError where every opcode is open: chance writes no arguments, so it cannot play."""
