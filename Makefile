@@ -4,6 +4,7 @@
 
 PYTHON ?= python3
 RUN := .venv/bin/python -m
+PYTEST := $(RUN) pytest -n auto --maxprocesses 4 --dist worksteal
 
 .PHONY: help setup demo test test-all check lock clean
 
@@ -30,10 +31,10 @@ check: setup
 	$(RUN) mypy
 
 test: check
-	$(RUN) pytest -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
 test-all: check
-	$(RUN) pytest
+	$(PYTEST)
 
 lock:
 	uv lock

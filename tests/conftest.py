@@ -11,6 +11,12 @@ from kernel import models
 
 VOCABS = Path(__file__).resolve().parent.parent / ".cache" / "vocabs"
 
+if "PYTEST_XDIST_WORKER" in os.environ and hasattr(os, "sched_setaffinity"):
+    # Each worker keeps to cores of its own: llama.cpp's threads wait for each other, so sharing cores costs double.
+    _cores = sorted(os.sched_getaffinity(0))
+    _mine = _cores[int(os.environ["PYTEST_XDIST_WORKER"][2:]) :: int(os.environ["PYTEST_XDIST_WORKER_COUNT"])]
+    os.sched_setaffinity(0, _mine or _cores)
+
 
 def missing(what: str) -> None:
     """Skip the test, or fail it in CI, where `make test` has set everything up before."""
