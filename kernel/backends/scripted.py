@@ -47,6 +47,8 @@ class ScriptedBackend:
         """The tokens of each pass, in order."""
         self._sequences: dict[int, list[int]] = {}
         self._cells: dict[int, list[object]] = {}
+        self._beginnings: dict[int, list[int]] = {}  # a number for all ids up to each position; equal ids, equal number
+        self._numbers: dict[tuple[int, int], int] = {}
         self._rows: dict[int, NDArray[np.float32]] = {}
 
     @property
@@ -71,16 +73,17 @@ class ScriptedBackend:
         if self.cells + len(tokens) > self.n_ctx:
             raise BackendError(f"{self.cells} cells and {len(tokens)} tokens do not fit into n_ctx={self.n_ctx}")
         self._rows = {}
-        held_before = {s: len(held) for s, held in self._sequences.items()}
+        held_before, wanted = {s: len(held) for s, held in self._sequences.items()}, set(outputs)
         for index, (token, position, on) in enumerate(zip(tokens, positions, sequences, strict=True)):
             if not on or (len(on) > 1 and not self.shares_tokens):
                 raise BackendError(f"token {index} stands on sequences {list(on)}")
             cell = object()
-            before = {tuple(self._sequences.get(s, [])) for s in on}
+            before = {begun[-1] if (begun := self._beginnings.get(s)) else -1 for s in on}
             if len(before) != 1:
                 raise BackendError(f"token {index} stands on sequences {list(on)} that differ before it")
             if len({held_before.get(s, 0) for s in on}) != 1:
                 raise BackendError(f"token {index} stands on sequences {list(on)}, of which one held more than another")
+            number = self._numbers.setdefault((*before, int(token)), len(self._numbers))  # type: ignore[arg-type]
             for s in on:
                 if not 0 <= s < self.n_seq:
                     raise BackendError(f"sequence {s} is outside 0..{self.n_seq - 1}")
@@ -89,7 +92,8 @@ class ScriptedBackend:
                     raise BackendError(f"token {index} at position {position} of sequence {s} of length {len(held)}")
                 held.append(int(token))
                 self._cells.setdefault(s, []).append(cell)
-            if index in outputs:
+                self._beginnings.setdefault(s, []).append(number)
+            if index in wanted:
                 self._rows[index] = self.row(tuple(self._sequences[on[0]]))
         self.decoded.append(list(tokens))
 
@@ -104,6 +108,7 @@ class ScriptedBackend:
             return False
         self._sequences[sequence] = held[:start]
         self._cells[sequence] = self._cells.get(sequence, [])[:start]
+        self._beginnings[sequence] = self._beginnings.get(sequence, [])[:start]
         return True
 
     def copy(self, source: int, target: int, end: int) -> None:
@@ -113,11 +118,13 @@ class ScriptedBackend:
             raise BackendError(f"copy of {end} positions of sequence {source} ({len(held)}) to {target}")
         self._sequences[target] = held[:end]
         self._cells[target] = self._cells.get(source, [])[:end]
+        self._beginnings[target] = self._beginnings.get(source, [])[:end]
 
     def clear(self) -> None:
         """See Backend."""
         self._sequences = {}
         self._cells = {}
+        self._beginnings = {}
 
     def close(self) -> None:
         """Hold nothing, free nothing."""
