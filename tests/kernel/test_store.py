@@ -142,16 +142,16 @@ def test_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
 KILLED = """
     import os, sys, time
     from pathlib import Path
-    from kernel import store
+    from kernel import arrays, store
     from kernel.trie import Trie
-    write = store._write
+    write = arrays._write
     def slow(file, *rest):
         write(file, *rest)
         file.truncate(100)
         file.flush()
         print("half", flush=True)
         time.sleep(60)
-    store._write = slow
+    arrays._write = slow
     store.save(Path(sys.argv[1]), Trie.of([[1], [2]]), tokenizer="b2:aa", schema="b2:bb")
 """
 
