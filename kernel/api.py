@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Self
 
@@ -18,7 +19,7 @@ from kernel.contract import Part, Prompt
 from kernel.decision import Decision
 from kernel.errors import UsageError
 from kernel.models import cache_dir
-from kernel.nulls import NULLS_KEPT
+from kernel.nulls import NULLS_KEPT, Nulls
 from kernel.rows import Watch
 from kernel.rule import Rule
 from kernel.subset import Subset
@@ -40,11 +41,19 @@ class Kernel:
     ' shut'
     """
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, *, cache: Path | None = None) -> None:
+        """Take a model.
+
+        Args:
+            cache: folder in which what many null prompts say is kept for the next time; None is nowhere.
+        """
         self.backend = backend
         self.vocabulary = backend.vocabulary
         self.context = Context(backend)
-        self._chooser = Chooser(self.context)
+        nulls = None
+        if cache is not None:
+            nulls = Nulls(cache / "nulls", f"{backend.fingerprint} {version('llama-cpp-python')}", _log.warning)
+        self._chooser = Chooser(self.context, nulls)
         self._sets: OrderedDict[tuple[Literal, ...], OpcodeSet] = OrderedDict()
         self._given: Path | None = None
         # null prompts mostly stay the same, and there may be a hundred of them
@@ -69,7 +78,8 @@ class Kernel:
         from kernel.models import resolve
 
         path = resolve(model)
-        return cls(LlamaCppBackend(path, n_ctx=n_ctx, n_seq=n_seq, threads=threads, gpu_layers=gpu_layers))
+        backend = LlamaCppBackend(path, n_ctx=n_ctx, n_seq=n_seq, threads=threads, gpu_layers=gpu_layers)
+        return cls(backend, cache=cache_dir())
 
     def take(self, path: Path) -> None:
         """Map the next set that is compiled to be kept from a file that the command `compile` wrote.

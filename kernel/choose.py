@@ -30,10 +30,10 @@ NULL_LIMIT = 100_000
 class Chooser:
     """Applies rules on one context. Remembers what null prompts said, so one that does not vary costs nothing."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, nulls: Nulls | None = None) -> None:
         self.context = context
         self.scorer = Scorer(context)
-        self._nulls = Nulls()
+        self._nulls = nulls or Nulls()
 
     def choose(
         self,
@@ -98,9 +98,10 @@ class Chooser:
         watch: Watch | None,
     ) -> Decision:
         wanted = [tuple(null) for null in nulls] if rule.name is RuleName.CALIBRATED else []
-        recalled = {null: self._nulls.recall(opcodes, subset, null, tree) for null in wanted}
-        said = {null: sums for null, sums in recalled.items() if sums is not None}
-        missing = [null for null in recalled if null not in said]
+        said, absent = self._recalled(opcodes, subset, tree, wanted)
+        if len(subset) == len(opcodes) and self._nulls.load(opcodes, tree, absent):
+            said, absent = self._recalled(opcodes, subset, tree, wanted)
+        missing = absent
         orders = prompts if wanted else prompts[:1]
         before = self.context.cost
         # Nulls that stay the same may be many: those that a pass has no sequences for go before.
@@ -114,6 +115,8 @@ class Chooser:
                 self._nulls.remember(opcodes, subset, ids, sums, tree, values)
             if not missing:
                 break
+        if len(subset) == len(opcodes):
+            self._nulls.save(opcodes, absent)
         raw = scores.log_probabilities[: len(orders)].mean(axis=0)
         null = np.mean([said[ids] for ids in wanted], axis=0) if wanted else None
         compared = _combined(raw, null, rule, _of(prior, scores.leaves))
@@ -135,6 +138,14 @@ class Chooser:
             scores.mass,
             self.context.cost - before,
         )
+
+    def _recalled(
+        self, opcodes: OpcodeSet, subset: Subset, tree: ScoreTree, nulls: Sequence[tuple[int, ...]]
+    ) -> tuple[dict[tuple[int, ...], Floats], list[tuple[int, ...]]]:
+        """Return what is known of null prompts, and those of which nothing is."""
+        found = {null: self._nulls.recall(opcodes, subset, null, tree) for null in nulls}
+        said = {null: sums for null, sums in found.items() if sums is not None}
+        return said, [null for null in found if null not in said]
 
     # -- too many to score whole ---------------------------------------------------------------------------------
 

@@ -49,8 +49,8 @@ def load_kernel(model: str, *, n_ctx: int = 2048, threads: int | None = None) ->
     note = Console(stderr=True)
     if note.is_terminal:
         with note.status(f"loading {shown(model)} …"):
-            return Kernel(LlamaCppBackend(path, n_ctx=n_ctx, threads=threads))
-    return Kernel(LlamaCppBackend(path, n_ctx=n_ctx, threads=threads))
+            return Kernel(LlamaCppBackend(path, n_ctx=n_ctx, threads=threads), cache=models.cache_dir())
+    return Kernel(LlamaCppBackend(path, n_ctx=n_ctx, threads=threads), cache=models.cache_dir())
 
 
 def make_rule(

@@ -214,11 +214,10 @@ def run_command(
         if goal is not None:
             source = itertools.repeat(goal)
         elif asked:
-            source = requests(requests_from, interrupts, partial(_carry_out, session))
-            _prepare(session)
+            source = requests(requests_from, interrupts, partial(_carry_out, session, interrupts))
         stage = Stage(session, quiet=headless or as_json, asked=asked)
         forgiving = asked and typed(requests_from)
-        _play(session, stage, source, unattended=goal is not None, forgiving=forgiving)
+        _play(session, stage, source, interrupts, unattended=goal is not None, forgiving=forgiving)
         told = summary(session, model=opened.model, rule=opened.rule, wire=opened.wire)
         session.end_log()
         if as_json:
@@ -241,12 +240,22 @@ def _all_given(context: typer.Context) -> dict[str, str]:
     return {p.name: p.opts[0] for p in context.command.params if p.name and _given(context, p.name)}
 
 
-def _play(session: Session, stage: Stage, source: Iterator[str] | None, *, unattended: bool, forgiving: bool) -> None:
+def _play(
+    session: Session,
+    stage: Stage,
+    source: Iterator[str] | None,
+    interrupts: Interrupts,
+    *,
+    unattended: bool,
+    forgiving: bool,
+) -> None:
     """Run the loop; whatever breaks into it becomes the session's ending.
 
     A request that does not fit into the context is told to a person who typed it (forgiving) and ends other sessions.
     """
     try:
+        if stage.asked:
+            _prepare(session, interrupts)
         while True:
             try:
                 stage.show(session.turns(source, unattended=unattended))
@@ -267,17 +276,18 @@ def _play(session: Session, stage: Stage, source: Iterator[str] | None, *, unatt
         raise
 
 
-def _carry_out(session: Session, command: str, name: str) -> None:
+def _carry_out(session: Session, interrupts: Interrupts, command: str, name: str) -> None:
     """Let a cartridge join or leave."""
     if command == "/join":
         session.join(registry.load(name))
     else:
         session.leave(name)
-    _prepare(session)
+    _prepare(session, interrupts)
 
 
-def _prepare(session: Session) -> None:
-    with Console(stderr=True).status("reading what stays the same"):
+def _prepare(session: Session, interrupts: Interrupts) -> None:
+    """Read what stays the same; as nothing is at stake, one Ctrl-C is enough."""
+    with Console(stderr=True).status("reading what stays the same"), interrupts.asking():
         session.prepare()
 
 

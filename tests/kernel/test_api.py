@@ -15,9 +15,10 @@ from kernel.api import Kernel
 from kernel.backends.llama_cpp import LlamaCppBackend
 from kernel.backends.scripted import ScriptedBackend
 from kernel.compile import Literal, OpcodeSet
-from kernel.contract import Part, Prompt
-from kernel.decision import Stop
+from kernel.contract import Explained, Part, Prompt
+from kernel.decision import Decision, Stop
 from kernel.errors import BuildError, ContextError, NoLegalOpcodeError, StoreError, UnknownModelError, UsageError
+from kernel.request import explained
 from kernel.rule import Rule, RuleName
 
 HOME = ["heater warmer", "heater cooler", "music play"]
@@ -289,3 +290,40 @@ def test_what_does_not_fit_leaves_the_session_as_it_was(smollm2_path: Path) -> N
         after = kernel.choose("Go", options)
     assert after.ids == before.ids
     np.testing.assert_allclose(after.raw, before.raw, atol=0.5)
+
+
+def test_the_null_prompts_of_a_guide_are_read_once_for_all_sessions(tmp_path: Path, tools: SimpleNamespace) -> None:
+    """Twelve commands, 24 null prompts: another kernel evaluates the two heads and their trees only, and says the same.
+
+    Nothing is kept where no folder is given, and for a part of the opcodes nothing is written.
+    """
+    vocabulary = tools.toy_vocabulary(["go", "take"])
+    guide = tuple(
+        Explained(f"{verb} {n}", f"{verb} number {n}", "it is time", f"{verb}, {n}")
+        for verb in ("go", "take")
+        for n in range(6)
+    )
+    literals = [Literal(f" {each.words}", "\n") for each in guide]
+
+    def decide(cache: Path | None, part: bool = False) -> tuple[Decision, int]:
+        kernel = Kernel(ScriptedBackend(vocabulary, tools.hashed_row(len(vocabulary)), n_ctx=4096), cache=cache)
+        opcodes = kernel.compile(literals)
+        subset = opcodes.subset_of(range(9)) if part else opcodes.everything
+        if not part:
+            kernel.prepare(explained("N/A", guide, short=True), opcodes, subset)
+        read = kernel.context.cost.tokens
+        return kernel.decide(explained("now", guide, short=True), opcodes, subset), read
+
+    decide(tmp_path, part=True)
+    assert list(tmp_path.iterdir()) == []
+    (first, anew), (again, kept), (without, _) = decide(tmp_path), decide(tmp_path), decide(None)
+    assert len(list((tmp_path / "nulls").iterdir())) == 1
+    heads = sum(len(vocabulary.prompt(parts)) for parts in heads_of(explained("N/A", guide, short=True)))
+    assert kept < heads + 100 < anew
+    assert first.scores.tolist() == again.scores.tolist() == without.scores.tolist()
+    assert first.passes == again.passes == 1
+
+
+def heads_of(prompt: Prompt) -> list[tuple[Part, ...]]:
+    """Return the prompt and its other orders."""
+    return [prompt.parts, *prompt.rotations]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -98,3 +99,111 @@ def test_only_the_last_used_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert nulls.recall(opcodes, subset, [1]) is not None
     nulls.remember(opcodes, subset, [3], np.zeros(1))
     assert [nulls.recall(opcodes, subset, [n]) is not None for n in (1, 2, 3)] == [True, False, True]
+
+
+# -- on disk ---------------------------------------------------------------------------------------------------------
+
+
+class Kept:
+    """The opcodes `left`, `right` and `rightax` on a made-up vocabulary, and what so many null prompts say of them."""
+
+    def __init__(self, tools: SimpleNamespace, count: int = module.MANY) -> None:
+        self.opcodes = OpcodeSet(["left", "right;", "rightax"], tools.toy_vocabulary(["left", "right", "ax"]))
+        self.everything = self.opcodes.everything
+        tree = grow(self.opcodes.trie, self.everything, self.opcodes.scored, 100)
+        assert tree is not None
+        self.tree = tree
+        row = tools.hashed_row(len(self.opcodes.vocabulary))
+        self.nulls = [(n, 1) for n in range(count)]
+        self.values: dict[tuple[int, ...], Values] = {}
+        for null in self.nulls:
+            ids = {r.point: tools.log_softmax(row((*null, *tree.ids_to(r.point))))[r.ids] for r in tree.reads}
+            self.values[null] = ids
+
+    def said_to(self, nulls: Nulls) -> None:
+        """Let it remember everything."""
+        for null, values in self.values.items():
+            nulls.remember(self.opcodes, self.everything, null, self.tree.sums(values), self.tree, values)
+
+
+@pytest.fixture
+def kept(tools: SimpleNamespace) -> Kept:
+    """As many null prompts as are kept on disk."""
+    return Kept(tools)
+
+
+def test_many_null_prompts_come_back_from_disk_to_the_last_bit(tmp_path: Path, kept: Kept) -> None:
+    """Another process finds them, for the whole set and for a part; nothing is told."""
+    notes: list[str] = []
+    first, second = (Nulls(tmp_path, "m", notes.append) for _ in range(2))
+    kept.said_to(first)
+    first.save(kept.opcodes, kept.nulls)
+    assert second.load(kept.opcodes, kept.tree, kept.nulls)
+    part = kept.opcodes.subset_of([0, 1])
+    tree = grow(kept.opcodes.trie, part, kept.opcodes.scored, 100)
+    for null in kept.nulls:
+        for subset, laid_out in ((kept.everything, kept.tree), (part, tree)):
+            known, found = (each.recall(kept.opcodes, subset, null, laid_out) for each in (first, second))
+            assert known is not None
+            assert found is not None
+            assert found.tolist() == known.tolist()
+    assert notes == []
+
+
+def test_few_null_prompts_are_not_worth_a_file(tmp_path: Path, tools: SimpleNamespace) -> None:
+    """Those of a list of options differ from decision to decision; they would fill the disk."""
+    few, nulls = Kept(tools, module.MANY - 1), Nulls(tmp_path)
+    few.said_to(nulls)
+    nulls.save(few.opcodes, few.nulls)
+    assert list(tmp_path.iterdir()) == []
+    assert not nulls.load(few.opcodes, few.tree, few.nulls)
+
+
+def test_what_another_model_said_or_other_prompts_is_not_found(tmp_path: Path, kept: Kept) -> None:
+    """Nor what is said of other opcodes."""
+    nulls = Nulls(tmp_path, "m")
+    kept.said_to(nulls)
+    nulls.save(kept.opcodes, kept.nulls)
+    assert not Nulls(tmp_path, "n").load(kept.opcodes, kept.tree, kept.nulls)
+    assert not Nulls(tmp_path, "m").load(kept.opcodes, kept.tree, kept.nulls[::-1])
+    other = OpcodeSet(["left", "right;", "rightax", "ax"], kept.opcodes.vocabulary)
+    assert not Nulls(tmp_path, "m").load(other, kept.tree, kept.nulls)
+
+
+def test_a_damaged_file_is_told_and_read_anew(tmp_path: Path, kept: Kept) -> None:
+    """Cut or changed anywhere: not used, and the next save replaces it."""
+    notes: list[str] = []
+    nulls = Nulls(tmp_path, "m", notes.append)
+    kept.said_to(nulls)
+    nulls.save(kept.opcodes, kept.nulls)
+    (path,) = tmp_path.iterdir()
+    whole = path.read_bytes()
+    for wrong in (whole[:-9], whole[:-9] + b"x" + whole[-8:], b"", b"PK" + whole[2:]):
+        path.write_bytes(wrong)
+        assert not Nulls(tmp_path, "m", notes.append).load(kept.opcodes, kept.tree, kept.nulls)
+    assert len(notes) == 4
+    assert all(str(path) in note for note in notes)
+    nulls.save(kept.opcodes, kept.nulls)
+    assert path.read_bytes() == whole
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path, kept: Kept) -> None:
+    """A file stands where the folder should be: what was read counts all the same."""
+    (tmp_path / "nulls").write_text("mine")
+    notes: list[str] = []
+    nulls = Nulls(tmp_path / "nulls", "m", notes.append)
+    kept.said_to(nulls)
+    nulls.save(kept.opcodes, kept.nulls)
+    assert len(notes) == 1
+    assert nulls.recall(kept.opcodes, kept.everything, kept.nulls[0]) is not None
+
+
+def test_the_folder_keeps_the_last_files(tmp_path: Path, kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three, two."""
+    monkeypatch.setattr(module, "FILES_KEPT", 2)
+    for model in "abc":
+        nulls = Nulls(tmp_path, model)
+        kept.said_to(nulls)
+        nulls.save(kept.opcodes, kept.nulls)
+    assert len(list(tmp_path.iterdir())) == 2
+    assert Nulls(tmp_path, "c").load(kept.opcodes, kept.tree, kept.nulls)

@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 from dispatch.decide import TOLERANCE
 from dispatch.read import LogReader
 from dispatch.records import DecisionRecord, Header, Outcome
+from dispatch.session import Session
 from kernel.api import Kernel
 from kernel.backends.scripted import ScriptedBackend
 from kernel.cli import app, decide, opening
@@ -539,6 +540,18 @@ def test_at_a_terminal_a_person_is_asked_and_one_ctrl_c_is_enough(tmp_path: Path
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 130
     os.close(terminal)
     assert verified(log) == "verified: 1 whole decision verifies to the end: interrupted (stopped by a person)"
+
+
+def test_one_ctrl_c_is_enough_while_what_stays_the_same_is_read(
+    tmp_path: Path, wishes: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may take many seconds, and nothing has been decided: the log ends as interrupted."""
+    log, file = tmp_path / "log", tmp_path / "requests"
+    file.write_text("light\n")
+    monkeypatch.setattr(Session, "prepare", lambda _: signal.raise_signal(signal.SIGINT))
+    code, _, err = run("home", "--requests", file, "--log", log)
+    assert code == 130, err
+    assert verified(log) == "verified: 0 whole decisions verify to the end: interrupted (stopped by a person)"
 
 
 def test_a_log_is_decided_again_with_another_strategy(
