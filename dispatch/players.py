@@ -173,7 +173,7 @@ class ModelPlayer:
         """Read what stays the same from decision to decision (heads, null prompts), so that the first one is quick."""
         if situation.choices:
             legal = self.opcodes.subset_of([self.leaf(i) for i in situation.choices])
-            self.kernel.prepare(situation.prompt, self.opcodes, legal, rule=self.rule)
+            self.kernel.decide(situation.prompt, self.opcodes, legal, rule=self.rule)
 
     def choose(self, situation: Situation) -> Choice:
         """See Player."""

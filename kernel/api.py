@@ -176,15 +176,6 @@ class Kernel:
             watch=watch,
         )
 
-    def prepare(self, prompt: Prompt, opcodes: OpcodeSet, subset: Subset, *, rule: Rule | None = None) -> None:
-        """Read what stays the same from decision to decision, the null prompts above all.
-
-        They are read for every opcode of the set, so that what is legal may change; where a set is too large for that,
-        for the legal ones.
-        """
-        whole = self._chooser.scorer.tree(opcodes, opcodes.everything) is not None
-        self.decide(prompt, opcodes, opcodes.everything if whole else subset, rule=rule)
-
     def decide_ids(
         self,
         prompt: Sequence[int],

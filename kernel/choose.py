@@ -13,15 +13,16 @@ from kernel.context import Context, Cost
 from kernel.decision import Decision, Stop
 from kernel.errors import LogitsError, NoLegalOpcodeError, UsageError
 from kernel.greedy import walk
-from kernel.nulls import Nulls
+from kernel.nulls import MANY, Nulls
 from kernel.rows import Watch
 from kernel.rule import Rule, RuleName
-from kernel.score import Scorer
+from kernel.score import Scorer, Scores
 from kernel.search import BestFirst
 from kernel.subset import Subset
 from kernel.tree import ScoreTree, grow
 
 Floats = NDArray[np.float64]
+Ids = tuple[int, ...]
 
 NULL_LIMIT = 100_000
 """Tokens that a null prompt may cost, once: minutes for a small model on two cores."""
@@ -98,25 +99,18 @@ class Chooser:
         watch: Watch | None,
     ) -> Decision:
         wanted = [tuple(null) for null in nulls] if rule.name is RuleName.CALIBRATED else []
-        said, absent = self._recalled(opcodes, subset, tree, wanted)
-        if len(subset) == len(opcodes) and self._nulls.load(opcodes, tree, absent):
-            said, absent = self._recalled(opcodes, subset, tree, wanted)
-        missing = absent
         orders = prompts if wanted else prompts[:1]
         before = self.context.cost
-        # Nulls that stay the same may be many: those that a pass has no sequences for go before.
-        at_once = max(1, self.context.backend.n_seq // 4)
+        said, missing = self._recalled(opcodes, subset, tree, wanted)
+        if len(missing) >= MANY:
+            self._read_many(opcodes, orders, missing)
+            said, missing = self._recalled(opcodes, subset, tree, wanted)
         while True:
-            part, missing = missing[:at_once], missing[at_once:]
+            part, missing = missing[: self._at_once], missing[self._at_once :]
             scores = self.scorer.score([*orders, *part], tree, None if missing else watch, len(orders))
-            found = zip(part, scores.log_probabilities[len(orders) :], scores.values[len(orders) :], strict=True)
-            for ids, sums, values in found:
-                said[ids] = sums
-                self._nulls.remember(opcodes, subset, ids, sums, tree, values)
+            said |= self._remembered(opcodes, subset, tree, part, scores)
             if not missing:
                 break
-        if len(subset) == len(opcodes):
-            self._nulls.save(opcodes, absent)
         raw = scores.log_probabilities[: len(orders)].mean(axis=0)
         null = np.mean([said[ids] for ids in wanted], axis=0) if wanted else None
         compared = _combined(raw, null, rule, _of(prior, scores.leaves))
@@ -140,12 +134,41 @@ class Chooser:
         )
 
     def _recalled(
-        self, opcodes: OpcodeSet, subset: Subset, tree: ScoreTree, nulls: Sequence[tuple[int, ...]]
-    ) -> tuple[dict[tuple[int, ...], Floats], list[tuple[int, ...]]]:
+        self, opcodes: OpcodeSet, subset: Subset, tree: ScoreTree, nulls: Sequence[Ids]
+    ) -> tuple[dict[Ids, Floats], list[Ids]]:
         """Return what is known of null prompts, and those of which nothing is."""
         found = {null: self._nulls.recall(opcodes, subset, null, tree) for null in nulls}
         said = {null: sums for null, sums in found.items() if sums is not None}
         return said, [null for null in found if null not in said]
+
+    @property
+    def _at_once(self) -> int:
+        """How many null prompts go into one pass: those that it has no sequences for go before."""
+        return max(1, self.context.backend.n_seq // 4)
+
+    def _read_many(self, opcodes: OpcodeSet, prompts: Sequence[Sequence[int]], nulls: Sequence[Ids]) -> None:
+        """Score null prompts over every opcode, or take what was kept of them: they then answer for any legal set.
+
+        Where the set is too large for that, nothing is read.
+        """
+        tree = self.scorer.tree(opcodes, opcodes.everything)
+        if tree is None or self._nulls.load(opcodes, tree, nulls):
+            return
+        for at in range(0, len(nulls), self._at_once):
+            part = nulls[at : at + self._at_once]
+            scores = self.scorer.score([*prompts, *part], tree, keep=len(prompts))
+            self._remembered(opcodes, opcodes.everything, tree, part, scores)
+        self._nulls.save(opcodes, nulls)
+
+    def _remembered(
+        self, opcodes: OpcodeSet, subset: Subset, tree: ScoreTree, nulls: Sequence[Ids], scores: Scores
+    ) -> dict[Ids, Floats]:
+        """Remember and return what the last prompts of a pass said, which are these null prompts."""
+        behind = scores.log_probabilities[len(scores.values) - len(nulls) :]
+        values = scores.values[len(scores.values) - len(nulls) :]
+        for null, sums, read in zip(nulls, behind, values, strict=True):
+            self._nulls.remember(opcodes, subset, null, sums, tree, read)
+        return dict(zip(nulls, behind, strict=True))
 
     # -- too many to score whole ---------------------------------------------------------------------------------
 

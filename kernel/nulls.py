@@ -29,7 +29,7 @@ Ids = tuple[int, ...]
 NULLS_KEPT = 1024
 
 MANY = 24
-"""So many null prompts take seconds, so they are kept on disk."""
+"""So many null prompts take seconds, so they are scored over every opcode and kept on disk."""
 
 FILES_KEPT = 32
 
