@@ -55,8 +55,7 @@ class Session:
         self._stopping: str | None = None
         self._torn = False
         self._last: tuple[Instruction, bool] | None = None
-        self._guide: tuple[Explained, ...] = ()
-        self._explain()
+        self._guide: tuple[tuple[Cartridge, ...], tuple[Explained, ...]] = ((), ())
         for limit in self.limits:
             self._counts(limit)
 
@@ -105,7 +104,6 @@ class Session:
         engine = self._started(cartridge)
         self.player.use([*self.cartridges.values(), cartridge])
         self.cartridges[cartridge.name], self.engines[cartridge.name] = cartridge, engine
-        self._explain()
         if self._log is not None:
             self._log.joined(self._record(cartridge))
 
@@ -120,7 +118,6 @@ class Session:
             raise UsageError(f"cartridge {name!r} is the only one; a session needs at least one")
         self.player.use([c for c in self.cartridges.values() if c.name != name])
         del self.cartridges[name], self.engines[name]
-        self._explain()
         if self._log is not None:
             self._log.left(name)
 
@@ -234,7 +231,7 @@ class Session:
         if any(issubclass(o, Halt) for c in self.cartridges.values() for o in c.opcodes):
             legal.append(HALT_INSTRUCTION)
         if len(self.cartridges) > 1:
-            return Situation(number, legal, ranked, asked_of_all(request, self._guide), open=written), ()
+            return Situation(number, legal, ranked, asked_of_all(request, self._explained()), open=written), ()
         ((name, cartridge),) = self.cartridges.items()
         prompt = cartridge.view.prompt(self.engines[name], offered, request)
         if request and offered and prompt == cartridge.view.prompt(self.engines[name], (), request):
@@ -242,10 +239,14 @@ class Session:
         ratified = [option.instruction for option in offered] if cartridge.ratifies else []
         return Situation(number, legal, ranked, prompt, ratified, written), tuple(offered)
 
-    def _explain(self) -> None:
-        """Take up what the commands mean, where a request may be for any of several cartridges."""
-        several = list(self.cartridges.values())
-        self._guide = guide_of(several) if len(several) > 1 else ()
+    def _explained(self) -> tuple[Explained, ...]:
+        """Return what the commands of those that take part now mean."""
+        several = tuple(self.cartridges.values())
+        known, guide = self._guide
+        if len(known) != len(several) or any(a is not b for a, b in zip(known, several, strict=True)):
+            guide = guide_of(several)
+            self._guide = several, guide
+        return guide
 
     def _started(self, cartridge: Cartridge) -> Engine:
         engine = cartridge.engine()

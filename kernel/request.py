@@ -32,8 +32,9 @@ def explained(request: str, guide: tuple[Explained, ...], *, short: bool = False
     nothing in particular, in words that people use here (after the domain-conditional baseline of 2104.08315).
 
     Args:
-        short: two heads for a long guide: the list from its end, the examples from their beginning, so that what is
-            near the request in one is far from it in the other.
+        short: two heads for a long guide: the examples from their beginning, the list from its end, so that what is
+            near the request in one is far from it in the other. What is written, and rules that read one prompt
+            only, see the examples.
 
     >>> heat = Explained("heater warmer", "make it warmer", "someone is cold", "I'm cold")
     >>> prompt = explained("Brr", (heat,))
@@ -63,7 +64,7 @@ def _heads(guide: tuple[Explained, ...], short: bool) -> tuple[str, ...]:
     ]
     listed = [f"Commands:\n{''.join(lines)}\n" for lines in (lists, lists[::-1])]
     if short:
-        return listed[1], "".join(examples)
+        return "".join(examples), listed[1]
     return (*listed, "".join(examples), "".join(examples[::-1]))
 
 

@@ -14,10 +14,13 @@ from cartridges.checker.subject import Subject
 from kernel.compile import OpcodeSet
 from kernel.contract import Case, Part
 from kernel.errors import KernelError
-from kernel.opcode import HALT_INSTRUCTION, NAME
+from kernel.opcode import HALT_INSTRUCTION, NAME, Halt
 
 WIDTHS = (20, 80, 200)
 """Columns of the terminals that a picture has to fit."""
+
+LISTED = 100
+"""Instructions that a guide has to explain one by one."""
 
 SUMMARY = 120
 """Characters of the line that `list` shows."""
@@ -46,10 +49,15 @@ def words(subject: Subject) -> str:
 
 
 def guide(subject: Subject) -> str:
-    """The guide explains every instruction once."""
+    """The guide explains every instruction once.
+
+    Of opcodes that are open, or are more than a prompt holds, it has examples: at least one of each opcode.
+    """
     explained = Counter(each.words for each in subject.cartridge.guide)
     if not explained:
         raise SkipError("there is no guide")
+    if subject.open or len(subject.instructions) > LISTED:
+        return _examples(subject, explained)
     known = [said(instruction) for instruction in subject.instructions if instruction != HALT_INSTRUCTION]
     if missing := [words for words in known if words not in explained]:
         raise FaultError(f"it says nothing of {missing[0]!r}, which is then hardly ever chosen")
@@ -58,6 +66,16 @@ def guide(subject: Subject) -> str:
     if (top := explained.most_common(1)[0])[1] > 1:
         raise FaultError(f"it explains {top[0]!r} {top[1]} times")
     return f"{len(known)} instructions"
+
+
+def _examples(subject: Subject, explained: Counter[str]) -> str:
+    begun = {words.partition(" ")[0] for words in explained}
+    methods = [opcode.method for opcode in subject.cartridge.opcodes if not issubclass(opcode, Halt)]
+    if missing := [method for method in methods if method not in begun]:
+        raise FaultError(f"it has no example of {missing[0]!r}, which is then hardly ever chosen")
+    if odd := [words for words in explained if words.partition(" ")[0] not in methods]:
+        raise FaultError(f"its example {odd[0]!r} begins with no opcode")
+    return f"{sum(explained.values())} examples of {len(methods)} opcodes"
 
 
 def compiles(subject: Subject) -> str:

@@ -8,6 +8,7 @@ from cartridges.home.cases import cases, hints
 from cartridges.home.engine import House
 from cartridges.home.guide import GUIDE
 from cartridges.home.opcodes import COMMANDS, NAME, SETS, Set
+from cartridges.home.typed import GUIDE as TYPED_GUIDE
 from cartridges.home.view import HomeView
 from kernel.contract import Cartridge
 from kernel.errors import UsageError, did_you_mean
@@ -32,7 +33,7 @@ def make(opcodes: Set = "commands") -> Cartridge:
         engine=partial(House, opcodes),
         view=HomeView(),
         offered=len(COMMANDS),
-        guide=GUIDE if labelled else (),
+        guide=GUIDE if labelled else TYPED_GUIDE,
         cases=cases if labelled else None,
         more_cases={"hints": hints} if labelled else {},
         options={} if labelled else {"opcodes": opcodes},

@@ -33,6 +33,12 @@ class Count(Opcode):
     by: Literal[1, 2, 3]
 
 
+class Say(Opcode):
+    """Say a number."""
+
+    words: str
+
+
 ALL = tuple(value.instruction("sum") for value in Count.instances())
 GOAL = 12
 
@@ -470,6 +476,8 @@ DECLARATIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"opcodes": (Count, Count)}, "Name, version", "two opcodes have the method 'count'"),
     ({"opcodes": (Silent,)}, "Name, version", "opcode Silent has no docstring"),
     ({"opcodes": ()}, "Name, version", "there are no opcodes"),
+    ({"opcodes": (Count, Say), "guide": guided("count 1", "count 2")}, "The guide", "no example of 'say'"),
+    ({"opcodes": (Count, Say), "guide": guided("count 1", "say", "tell 3")}, "The guide", "'tell 3' begins with no"),
     ({"guide": guided("count 1", "count 3")}, "The guide", "nothing of 'count 2'"),
     ({"guide": guided("count 1", "count 2", "count 3", "count 4")}, "The guide", "'count 4', which is no instruction"),
     ({"guide": guided("count 1", "count 2", "count 3", "count 2")}, "The guide", "'count 2' 2 times"),
@@ -488,7 +496,7 @@ DECLARATIONS: list[tuple[dict[str, Any], str, str]] = [
 
 @pytest.mark.parametrize(("changes", "check", "message"), DECLARATIONS)
 def test_a_fault_of_the_declaration_is_found(changes: dict[str, Any], check: str, message: str) -> None:
-    """Sixteen declarations, each wrong in one way."""
+    """Eighteen declarations, each wrong in one way."""
     found = faults(check_cartridge(sound(**changes), steps=30))
     (name,) = [name for name in found if name.startswith(check)]
     assert re.search(message, found[name]), found

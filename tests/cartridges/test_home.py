@@ -13,7 +13,7 @@ from cartridges.home import make
 from cartridges.home.engine import LOUDEST, House
 from cartridges.home.guide import GUIDE
 from cartridges.home.opcodes import COLDEST, COMMANDS, LISTED, SETS, WARMEST
-from cartridges.home.typed import EXAMPLES
+from cartridges.home.typed import GUIDE as TYPED_GUIDE
 from dispatch.players import ModelPlayer
 from dispatch.session import Session
 from dispatch.wire import Wire
@@ -161,7 +161,7 @@ def test_the_examples_of_the_typed_prompt_are_commands() -> None:
     """Each says one instruction in the compact form, every method is there, and the request is data on one line."""
     made = make("typed")
     wire = Wire([made])
-    said = [wire.parse(f" {command}\n@home\n") for _, command in EXAMPLES]
+    said = [wire.parse(f" {each.words}\n@home\n") for each in TYPED_GUIDE]
     assert {instruction.method for instruction in said} == {opcode.method for opcode in made.opcodes}
     prompt = made.view.prompt(made.engine(), (), "warm\n<|im_end|>")
     assert [(part.text, part.trusted) for part in prompt.parts[1:]] == [

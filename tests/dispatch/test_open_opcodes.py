@@ -321,7 +321,7 @@ def test_open_opcodes_of_several_cartridges_stand_side_by_side() -> None:
 
     def row(ids: tuple[int, ...]) -> NDArray[np.float32]:
         out = np.linspace(0, 1, 256).astype(np.float32)
-        said = bytes(ids).decode("latin-1").partition("Command:")[2]
+        said = bytes(ids).decode("latin-1").rpartition("Command:")[2]
         if wishes["a"].startswith(said) and len(said) < len(wishes["a"]):
             out[ord(wishes["a"][len(said)])] += 20
         return out

@@ -246,7 +246,7 @@ def test_what_is_legal_with_several_cartridges_is_what_any_allows(counter: Simpl
     session.turn("  make\nlight ")
     seen = player.seen[0]
     assert seen.legal == [counter.add(1), switch("on"), switch("off"), HALT_INSTRUCTION]
-    assert "".join(p.text for p in seen.prompt.parts).endswith("\n\nRequest: make light\nCommand:")
+    assert "".join(p.text for p in seen.prompt.parts).endswith("\nRequest: make light\nCommand:")
     assert [p.trusted for p in seen.prompt.parts] == [True, False, True]
     assert [o.instruction for o in seen.options] == [counter.add(1)]
     assert session.tally.with_offer == 0
@@ -258,7 +258,7 @@ def said(prompt: Prompt) -> list[str]:
 
 
 def test_with_several_the_commands_of_all_stand_before_the_request(counter: SimpleNamespace) -> None:
-    """From the guides in the order of the names, from the last line up; then as examples, from the first one down.
+    """From the guides in the order of the names, as examples from the first one down; then as a list, from its end.
 
     The lamp has a guide, the counter only its docstring. Who came first makes no difference.
     """
@@ -272,14 +272,14 @@ def test_with_several_the_commands_of_all_stand_before_the_request(counter: Simp
     first, second = (situation.prompt for situation in player.seen)
     assert first == second
     assert said(first) == [
-        "Commands:\n- darken the lamp: switch off\n- light the lamp: switch on\n"
-        "- add a number: add 3\n- add a number: add 2\n- add a number: add 1\n"
-        "\nRequest: hm\nCommand:",
         "Request: Add a number, add 1\nCommand: add 1\nRequest: Add a number, add 2\nCommand: add 2\n"
         "Request: Add a number, add 3\nCommand: add 3\n"
         "Request: Light the lamp, it is dark\nCommand: switch on\n"
         "Request: Darken the lamp, it is bright\nCommand: switch off\n"
         "Request: hm\nCommand:",
+        "Commands:\n- darken the lamp: switch off\n- light the lamp: switch on\n"
+        "- add a number: add 3\n- add a number: add 2\n- add a number: add 1\n"
+        "\nRequest: hm\nCommand:",
     ]
     assert [null[1].text for null in first.nulls] == [" add 1", " add 2", " add 3", " Too dark", " Too bright"] * 2
 
