@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cartridges.robot import make as make_robot
+from cartridges.scavenger import make as make_scavenger
 from dispatch.decide import DecideReport, changes, decide_again, logged_rule
 from dispatch.log import LogWriter
 from dispatch.players import ModelPlayer, PlannerPlayer
@@ -219,6 +221,40 @@ def test_requests_are_read_again_unless_they_were_redacted(tmp_path: Path, count
         again(path, counter, kernel())
     path = played(tmp_path / "plain", counter, Redactor())
     assert (again(path, counter, kernel()).agree, again(path, counter, kernel()).rewritten) == (40, 40)
+
+
+def test_who_joined_and_left_stands_in_the_prompt_again(tmp_path: Path) -> None:
+    """Two requests to the scavenger, two to both, one to the robot alone: today's views write the same prompts."""
+    scavenger, robot = make_scavenger(), make_robot()
+
+    def player() -> ModelPlayer:
+        made = Kernel(ScriptedBackend(byte_vocabulary(), rows(1), n_ctx=8192))
+        return ModelPlayer(made, Wire([scavenger]), [scavenger], Rule("exact"))  # type: ignore[arg-type]
+
+    model = player()
+    session = Session([scavenger], model, seed=7)
+    header = Header(
+        cartridges=session.records,
+        seed=7,
+        rule=RuleRecord(name="exact"),
+        model=ModelRecord(name="one", fingerprint="scripted", tokenizer=model.kernel.vocabulary.fingerprint),
+        versions=VERSIONS,
+    )
+    with LogWriter(tmp_path / "log", header) as log:
+        session.write_to(log)
+        for request in ("go", "come", "+", "halt", "turn", "-", "speak"):
+            if request == "+":
+                session.join(robot)
+            elif request == "-":
+                session.leave("scavenger")
+            else:
+                session.turn(request)
+        session.close(Ending.LIMIT)
+        session.end_log()
+    made = {"scavenger": make_scavenger, "robot": make_robot}
+    report = decide_again(tmp_path / "log", lambda record: made[record.name](), player(), ())
+    assert (report.decisions, report.agree, report.prompts_changed, report.rewritten) == (5, 5, 0, 0)
+    assert report.largest_shift == pytest.approx(0, abs=1e-6)
 
 
 def test_a_planner_s_game_can_be_decided_by_a_model(tmp_path: Path, counter: SimpleNamespace) -> None:
