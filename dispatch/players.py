@@ -54,6 +54,7 @@ class Situation:
         prompt: what a model would read.
         ratified: the offered instructions, where the cartridge lets a model choose among those only.
         open: the opcodes that may be chosen now and are written then.
+        asked: whether a person's request is to be met, who may ask for what is not legal now.
     """
 
     number: int
@@ -62,6 +63,7 @@ class Situation:
     prompt: Prompt
     ratified: Sequence[Instruction] = ()
     open: Sequence[Open] = ()
+    asked: bool = False
 
     @property
     def choices(self) -> Sequence[Leaf]:
@@ -187,6 +189,7 @@ class ModelPlayer:
             prior=self.prior(situation.options),
             number=situation.number,
             watch=self._keeper.start() if self.ledger else None,
+            beyond=situation.asked and not situation.ratified,
         )
         choice = self.said(decision, situation.number)
         elapsed = time.perf_counter() - started

@@ -256,6 +256,10 @@ class DecisionRecord(Record):
     """The rule that decided."""
     margin: float | None = None
     """Score of the winner minus score of the second."""
+    preferred: str | None = None
+    """An opcode that scored higher than the chosen one but was not legal: what the request asked for, probably."""
+    preferred_by: float | None = None
+    """By how much."""
     legal_mass: float | None = None
     """Probability of all legal continuations before the mask, at the first choosing step."""
     passes: int | None = None

@@ -231,13 +231,14 @@ class Session:
         if any(issubclass(o, Halt) for c in self.cartridges.values() for o in c.opcodes):
             legal.append(HALT_INSTRUCTION)
         if len(self.cartridges) > 1:
-            return Situation(number, legal, ranked, asked_of_all(request, self._explained()), open=written), ()
+            prompt = asked_of_all(request, self._explained())
+            return Situation(number, legal, ranked, prompt, open=written, asked=bool(request)), ()
         ((name, cartridge),) = self.cartridges.items()
         prompt = cartridge.view.prompt(self.engines[name], offered, request)
         if request and offered and prompt == cartridge.view.prompt(self.engines[name], (), request):
             offered = []  # the view does not show them beside a request
         ratified = [option.instruction for option in offered] if cartridge.ratifies else []
-        return Situation(number, legal, ranked, prompt, ratified, written), tuple(offered)
+        return Situation(number, legal, ranked, prompt, ratified, written, bool(request)), tuple(offered)
 
     def _explained(self) -> tuple[Explained, ...]:
         """Return what the commands of those that take part now mean."""

@@ -162,6 +162,7 @@ class Kernel:
         prior: Floats | None = None,
         number: int = 0,
         watch: Watch | None = None,
+        beyond: bool = False,
     ) -> Decision:
         """Choose among the legal opcodes of a compiled set behind a prompt; see Chooser.choose."""
         return self.decide_ids(
@@ -174,6 +175,7 @@ class Kernel:
             number=number,
             rotations=[self.vocabulary.prompt(parts) for parts in prompt.rotations],
             watch=watch,
+            beyond=beyond,
         )
 
     def decide_ids(
@@ -188,6 +190,7 @@ class Kernel:
         number: int = 0,
         rotations: Sequence[Sequence[int]] = (),
         watch: Watch | None = None,
+        beyond: bool = False,
     ) -> Decision:
         """Choose behind prompts that are token ids already, as a replay has them."""
         decision = self._chooser.choose(
@@ -200,6 +203,7 @@ class Kernel:
             number=number,
             rotations=rotations,
             watch=watch,
+            beyond=beyond,
         )
         return replace(
             decision,

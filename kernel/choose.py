@@ -24,6 +24,9 @@ from kernel.tree import ScoreTree, grow
 Floats = NDArray[np.float64]
 Ids = tuple[int, ...]
 
+WIDER = 64
+"""Tokens a prompt that it may cost to see what is not legal as well."""
+
 NULL_LIMIT = 100_000
 """Tokens that a null prompt may cost, once: minutes for a small model on two cores."""
 
@@ -48,6 +51,7 @@ class Chooser:
         number: int = 0,
         rotations: Sequence[Sequence[int]] = (),
         watch: Watch | None = None,
+        beyond: bool = False,
     ) -> Decision:
         """Choose one legal opcode.
 
@@ -59,6 +63,8 @@ class Chooser:
             rotations: ids of the prompt with its options in other orders; `calibrated` averages over all orders
                 where the set is small enough to score whole.
             watch: sees the rows of the choosing steps, chosen or not.
+            beyond: also find out whether the model would rather have an opcode that is not legal now, where all of
+                them can be scored in the same pass for at most WIDER tokens more a prompt.
 
         Raises:
             UsageError: `calibrated` without a null prompt, or over so many opcodes that the null takes too long;
@@ -77,7 +83,8 @@ class Chooser:
         tree = self.scorer.tree(opcodes, subset)
         if tree is None:
             return self._search(opcodes, subset, prompt, nulls, rule, prior, watch)
-        return self._whole(opcodes, subset, tree, [prompt, *rotations], nulls, rule, prior, number, watch)
+        wider = self._wider(opcodes, subset, tree, rule) if beyond else None
+        return self._whole(opcodes, subset, tree, [prompt, *rotations], nulls, rule, prior, number, watch, wider)
 
     def _forced(self, opcodes: OpcodeSet, subset: Subset, rule: Rule) -> Decision:
         leaves = subset.leaves()
@@ -97,6 +104,7 @@ class Chooser:
         prior: Floats | None,
         number: int,
         watch: Watch | None,
+        wider: ScoreTree | None,
     ) -> Decision:
         wanted = [tuple(null) for null in nulls] if rule.name is RuleName.CALIBRATED else []
         orders = prompts if wanted else prompts[:1]
@@ -105,10 +113,14 @@ class Chooser:
         if len(missing) >= MANY:
             self._read_many(opcodes, orders, missing)
             said, missing = self._recalled(opcodes, subset, tree, wanted)
+        if wider is not None:  # what is known of the legal ones alone does not do
+            missing = self._recalled(opcodes, opcodes.everything, wider, wanted)[1]
         while True:
             part, missing = missing[: self._at_once], missing[self._at_once :]
-            scores = self.scorer.score([*orders, *part], tree, None if missing else watch, len(orders))
+            scores = self.scorer.score([*orders, *part], tree, None if missing else watch, len(orders), wider)
             said |= self._remembered(opcodes, subset, tree, part, scores)
+            if wider is not None and scores.wider is not None:
+                self._remembered(opcodes, opcodes.everything, wider, part, scores.wider)
             if not missing:
                 break
         raw = scores.log_probabilities[: len(orders)].mean(axis=0)
@@ -119,7 +131,7 @@ class Chooser:
             position = int(np.random.default_rng([rule.seed, number]).choice(len(shares), p=shares))
         else:
             position = _first_best(compared, opcodes, scores.leaves)
-        return self._decision(
+        decision = self._decision(
             opcodes,
             subset,
             rule,
@@ -132,6 +144,39 @@ class Chooser:
             scores.mass,
             self.context.cost - before,
         )
+        if wider is None or scores.wider is None:
+            return decision
+        return self._compared_beyond(decision, opcodes, wider, scores.wider, len(orders), wanted, rule)
+
+    def _wider(self, opcodes: OpcodeSet, subset: Subset, tree: ScoreTree, rule: Rule) -> ScoreTree | None:
+        """Return the tree of all opcodes, if it says more and is not much larger."""
+        if len(subset) == len(opcodes) or rule.name is RuleName.SAMPLE or rule.planner_weight:
+            return None
+        whole = self.scorer.tree(opcodes, opcodes.everything)
+        return whole if whole is not None and len(whole.tokens) <= len(tree.tokens) + WIDER else None
+
+    def _compared_beyond(
+        self,
+        decision: Decision,
+        opcodes: OpcodeSet,
+        wider: ScoreTree,
+        scores: Scores,
+        orders: int,
+        nulls: Sequence[Ids],
+        rule: Rule,
+    ) -> Decision:
+        """Say whether an opcode that is not legal scores higher than the chosen one."""
+        said, missing = self._recalled(opcodes, opcodes.everything, wider, nulls)
+        if missing:
+            return decision
+        null = np.mean([said[ids] for ids in nulls], axis=0) if nulls else None
+        compared = _combined(scores.log_probabilities[:orders].mean(axis=0), null, rule, None)
+        best = int(np.argmax(compared))
+        by = float(compared[best] - compared[np.flatnonzero(scores.leaves == decision.index)[0]])
+        index = int(scores.leaves[best])
+        if not by > 0 or index in decision.leaves:
+            return decision
+        return replace(decision, preferred=index, preferred_by=by)
 
     def _recalled(
         self, opcodes: OpcodeSet, subset: Subset, tree: ScoreTree, nulls: Sequence[Ids]

@@ -42,6 +42,9 @@ class Decision:
         chosen_tokens, forced_tokens: how many of `ids` were a choice, and how many had no alternative.
         prompt, nulls, rotations: ids that the model read.
         passes, tokens_evaluated: cost in calls of llama_decode and tokens, null prompts included.
+        preferred: index of an opcode that scores higher than the chosen one and is not legal now; None where there is
+            none, or nobody asked.
+        preferred_by: by how much.
     """
 
     index: int
@@ -65,6 +68,8 @@ class Decision:
     prompt: tuple[int, ...] = field(default=(), repr=False)
     nulls: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
     rotations: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
+    preferred: int | None = None
+    preferred_by: float = 0.0
 
     @cached_property
     def texts(self) -> tuple[str, ...]:

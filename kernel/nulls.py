@@ -79,7 +79,7 @@ class Nulls:
         whole = self._whole.get((key[0], key[2]))
         if whole is None or tree is None:
             return None
-        sums = tree.sums(_of_part(tree, whole))
+        sums = tree.sums(tree.out_of(whole.tree, whole.values))
         _keep(self._known, key, (opcodes, sums))
         return sums
 
@@ -156,15 +156,6 @@ class Nulls:
         }
         name = hashlib.blake2b("\n".join(keys.values()).encode(), digest_size=16).hexdigest()
         return self._folder / f"{name}.nulls", keys
-
-
-def _of_part(part: ScoreTree, whole: _Whole) -> Values:
-    """Return the values that the smaller tree reads: each of its points stands in the larger tree as well."""
-    return {
-        read.point: whole.values[at][np.searchsorted(whole.tree.ids_at[at], read.ids)]
-        for read in part.reads
-        for at in [whole.tree.at[part.ids_to(read.point)]]
-    }
 
 
 def _keep(kept: OrderedDict[K, V], key: K, value: V) -> None:

@@ -34,6 +34,7 @@ class Scores:
         values: behind each prompt, what these are the sums of.
         mass: probability that the whole vocabulary gives to the legal ids at the first branch of the first prompt.
         cost: passes and tokens.
+        wider: the same over a larger legal set, where that was asked for.
     """
 
     leaves: NDArray[np.int32]
@@ -41,6 +42,7 @@ class Scores:
     values: list[Values]
     mass: float
     cost: Cost
+    wider: Scores | None = None
 
 
 class Scorer:
@@ -66,12 +68,20 @@ class Scorer:
         return known[1]
 
     def score(
-        self, stems: Sequence[Sequence[int]], tree: ScoreTree, watch: Watch | None = None, keep: int = 1
+        self,
+        stems: Sequence[Sequence[int]],
+        tree: ScoreTree,
+        watch: Watch | None = None,
+        keep: int = 1,
+        wider: ScoreTree | None = None,
     ) -> Scores:
         """Score every leaf of the tree behind each stem; `watch` sees the rows of the first.
 
-        The first `keep` stems stay in memory, for the next call to find what they begin with.
+        The first `keep` stems stay in memory, for the next call to find what they begin with. A wider tree, of more
+        legal opcodes, is scored in the same passes; what is scored of the narrower one is the same.
         """
+        if wider is not None:
+            return self._both(stems, tree, watch, keep, wider)
         before = self.context.cost
         values: list[Values] = [{} for _ in stems]
 
@@ -89,3 +99,17 @@ class Scorer:
         mass = float(np.exp(values[0][tree.reads[0].point]).sum())
         sums = np.stack([tree.sums(v) for v in values])
         return Scores(leaves, sums, values, mass, self.context.cost - before)
+
+    def _both(
+        self, stems: Sequence[Sequence[int]], tree: ScoreTree, watch: Watch | None, keep: int, wider: ScoreTree
+    ) -> Scores:
+        def seen(path: tuple[int, ...], ids: NDArray[np.int32], row: NDArray[np.float32], normaliser: float) -> None:
+            point = tree.at.get(path)
+            if watch is not None and point is not None and len(tree.ids_at[point]) > 1:
+                watch(path, tree.ids_at[point], row, normaliser)
+
+        whole = self.score(stems, wider, None if watch is None else seen, keep)
+        values = [tree.out_of(wider, each) for each in whole.values]
+        mass = float(np.exp(values[0][tree.reads[0].point]).sum())
+        sums = np.stack([tree.sums(each) for each in values])
+        return Scores(np.asarray(tree.leaves, np.int32), sums, values, mass, whole.cost, whole)

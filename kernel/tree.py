@@ -91,6 +91,18 @@ class ScoreTree:
         """What is read at each point: the ids, in increasing order."""
         return {read.point: read.ids for read in self.reads}
 
+    def out_of(self, whole: ScoreTree, values: dict[int, NDArray[np.float64]]) -> dict[int, NDArray[np.float64]]:
+        """Return what this tree reads, out of what a tree of more legal opcodes has read: it is all there.
+
+        Args:
+            values: for each read point of the larger tree, float64 of the shape of its `ids`.
+        """
+        return {
+            read.point: values[at][np.searchsorted(whole.ids_at[at], read.ids)]
+            for read in self.reads
+            for at in [whole.at[self.ids_to(read.point)]]
+        }
+
     def sums(self, values: dict[int, NDArray[np.float64]]) -> NDArray[np.float64]:
         """Add up the log-probabilities that were read along each path.
 

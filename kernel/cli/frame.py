@@ -9,6 +9,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
+from dispatch.decide import TOLERANCE
 from dispatch.records import DecisionRecord, LedgerStep, TokenRow
 from dispatch.replay import Step
 from kernel.decision import Stop
@@ -88,6 +89,8 @@ def decision(record: DecisionRecord, *, ledger: bool = False) -> Group:
     if record.refused:
         head.append("  refused", style="red")
     parts += [head, Text(shown(record.result), style="dim")]
+    if rather := unmet(record.preferred, record.preferred_by):
+        parts.append(Text(shown(rather), style="yellow"))
     if record.legal:
         parts.append(_options(record))
     if record.offered:
@@ -99,6 +102,17 @@ def decision(record: DecisionRecord, *, ledger: bool = False) -> Group:
         for step in record.ledger:
             parts += [Text(f"token {step.at}: {step.legal} legal, mass {step.mass:.4f}"), _ledger(step)]
     return Group(*parts)
+
+
+def unmet(preferred: str | None, by: float | None) -> str:
+    """Return what the model would rather have said, if it was not legal and that is no noise; else nothing.
+
+    >>> unmet(" take gem\\n@scavenger\\n", 3.1), unmet(" take gem\\n@scavenger\\n", 0.2), unmet(None, None)
+    ('not legal now: take gem', '', '')
+    """
+    if preferred is None or (by or 0.0) < TOLERANCE:
+        return ""
+    return f"not legal now: {preferred.strip().partition(chr(10))[0]}"
 
 
 def _offers(record: DecisionRecord) -> Table:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from dispatch.session import Session
 from dispatch.turn import Turn, record
-from kernel.cli.frame import BESIDE, decision, shown
+from kernel.cli.frame import BESIDE, decision, shown, unmet
 from kernel.decision import Stop
 
 FRAMES = 20.0
@@ -103,11 +103,15 @@ class Stage:
 def line(turn: Turn) -> str:
     """Return a decision as one line: number, request, instruction, its probability, what came of it.
 
-    CLOSED says that the model used up its tokens, REFUSED that the engine did not take it.
+    CLOSED says that the model used up its tokens, REFUSED that the engine did not take it; what the model would rather
+    have said but was not legal stands at the end.
     """
     asked = f"{turn.request} -> " if turn.request else ""
     share = "" if turn.decision is None else f" ({100 * turn.decision.probability:.0f} %)"
     cut = " CLOSED" if turn.decision is not None and turn.decision.stop is Stop.CLOSED else ""
     refused = " REFUSED" if turn.refused else ""
     result = f": {turn.result}" if turn.result else ""
-    return shown(f"{turn.number}. {asked}{turn.instruction!r}{share}{cut}{refused}{result}")
+    rather = ""
+    if turn.decision is not None and turn.decision.preferred is not None:
+        rather = unmet(turn.decision.opcodes.labels[turn.decision.preferred], turn.decision.preferred_by)
+    return shown(f"{turn.number}. {asked}{turn.instruction!r}{share}{cut}{refused}{result}{rather and f' ({rather})'}")

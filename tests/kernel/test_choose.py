@@ -198,6 +198,58 @@ def test_a_null_of_a_part_is_asked_again_for_everything(bench: Bench) -> None:
     assert whole.tokens_evaluated == 4
 
 
+@pytest.mark.parametrize(
+    ("rule", "nulls", "legal", "winner", "preferred", "by"),
+    [
+        (RuleName.EXACT, [], [UP, AX], UP, LEFT, math.log(0.3 / 0.24)),
+        (RuleName.EXACT, [], [LEFT, AX], LEFT, None, 0.0),
+        (RuleName.CALIBRATED, ["N"], [LEFT, UP], UP, AX, math.log(2)),
+        (RuleName.CALIBRATED, ["N"], [LEFT, AX], AX, None, 0.0),
+        (RuleName.EXACT, [], [LEFT, UP, AX], LEFT, None, 0.0),
+    ],
+)
+def test_what_the_model_would_rather_have_is_told_where_it_is_not_legal(
+    bench: Bench, rule: RuleName, nulls: list[str], legal: list[int], winner: int, preferred: int | None, by: float
+) -> None:
+    """In the same pass, with equal numbers for what is legal, also when the null prompt is known already."""
+    plain = bench(rule, nulls=nulls, legal=legal)
+    assert plain.preferred is None
+    for _ in range(2):
+        d = bench(rule, nulls=nulls, legal=legal, beyond=True)
+        assert (d.index, d.preferred, d.passes) == (winner, preferred, 1)
+        assert d.preferred_by == pytest.approx(by, abs=1e-5)
+        assert by_index(d, d.raw) == near(by_index(plain, plain.raw))
+        assert by_index(d, d.scores) == near(by_index(plain, plain.scores))
+        assert (d.margin, d.legal_mass) == pytest.approx((plain.margin, plain.legal_mass), abs=1e-5)
+
+
+def test_the_ledger_sees_what_is_legal_only(bench: Bench) -> None:
+    """Rows and legal ids of the choosing steps are the same, whether one looks beyond or not."""
+
+    def watched(beyond: bool) -> list[tuple[tuple[int, ...], list[int]]]:
+        seen: list[tuple[tuple[int, ...], list[int]]] = []
+        bench(
+            RuleName.EXACT,
+            legal=[LEFT, UP],
+            beyond=beyond,
+            watch=lambda path, ids, row, normaliser: seen.append((path, ids.tolist())),
+        )
+        return seen
+
+    assert watched(True) == watched(False) == [((), [bench.ids["left"], bench.ids["right"]])]
+
+
+def test_nobody_looks_beyond_where_that_costs_much_or_means_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tree that is much larger, a drawn sample, a choice that is forced or mixed with the planner's."""
+    for rule in (Rule(RuleName.SAMPLE), Rule(RuleName.GREEDY), Rule(RuleName.EXACT, planner_weight=1.0)):
+        assert bench(rule, legal=[UP, AX], beyond=True, prior=np.zeros(3)).preferred is None
+    assert bench(RuleName.EXACT, legal=[AX], beyond=True).preferred is None
+    monkeypatch.setattr(choose, "WIDER", 0)
+    assert bench(RuleName.EXACT, legal=[UP, AX], beyond=True).preferred is None
+
+
 def test_samples_follow_the_exact_distribution(bench: Bench) -> None:
     """Of 3000 draws 1500, 1200 and 300 are due, and five standard deviations are 140 at most."""
     seen = Counter(bench(Rule(RuleName.SAMPLE, seed=3), number=n).index for n in range(3000))

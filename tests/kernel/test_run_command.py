@@ -236,6 +236,27 @@ def test_requests_from_a_file_reach_the_cartridge_that_is_wanted(tmp_path: Path,
     assert verified(log).startswith("verified: 3 whole decisions")
 
 
+def test_what_is_asked_for_and_not_legal_is_told_and_logged(tmp_path: Path, wishes: dict[str, str]) -> None:
+    """There is no gem where one begins: something legal is done all the same, and the line says what was wanted."""
+    wishes |= {"gem": " take gem", "up": " go north"}
+    file, log = tmp_path / "requests", tmp_path / "log"
+    file.write_text("gem\nup\n")
+    code, out, err = run("home", "scavenger", "--requests", file, "--log", log)
+    assert code == 0, err
+    lines = out.splitlines()
+    assert lines[0].endswith(" (not legal now: take gem)")
+    assert lines[1].startswith("2. up -> scavenger.go(direction='north') (")
+    assert "not legal" not in lines[1]
+    _, (first, second), _ = read(log)
+    assert (first.preferred, second.preferred, second.preferred_by) == (" take gem\n@scavenger\n", None, None)
+    assert first.preferred_by is not None
+    assert first.preferred_by > 1
+    assert first.preferred not in [row.text for row in first.legal or ()]
+    assert verified(log).startswith("verified: 2 whole decisions")
+    shown = CliRunner().invoke(app, ["replay", str(log), "--to", "1", "--speed", "100"], env={"COLUMNS": "200"})
+    assert "not legal now: take gem" in shown.stdout
+
+
 @pytest.mark.parametrize("names", [("home",), ("home", "scavenger")])
 def test_requests_come_through_a_pipe(names: Sequence[str], wishes: dict[str, str]) -> None:
     """Without an option, for several cartridges and for one that has no planner."""
