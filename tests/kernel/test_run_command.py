@@ -452,17 +452,24 @@ FORTY = {
 
 @pytest.mark.slow
 @pytest.mark.model
-def test_forty_requests_reach_the_right_cartridge(
+def test_forty_requests_reach_the_right_cartridge_or_are_told_to_be_illegal(
     tmp_path: Path, smollm2_path: Path, one_thread: tuple[str, int]
 ) -> None:
-    """At least 34: what cannot be done now goes to whatever is closest."""
+    """At least 38. Near ties decide when the scavenger falls into a pit; from then on nothing of it is legal."""
     file, log = tmp_path / "requests", tmp_path / "log"
     wanted = {request: name for name, requests in FORTY.items() for request in requests}
     file.write_text("\n".join(wanted))
     document("home", "scavenger", "--requests", file, "--log", log, "--model", smollm2_path, *one_thread)
     decisions = read(log)[1]
     assert [r.request for r in decisions] == list(wanted)
-    assert sum(r.cartridge == wanted[r.request or ""] for r in decisions) >= 34
+    right = told = possible = 0
+    for r in decisions:
+        address = f"@{wanted[r.request or '']}\n"
+        right += r.text.endswith(address)
+        told += not r.text.endswith(address) and (r.preferred or "").endswith(address)
+        possible += any(row.text.endswith(address) for row in r.legal or ())
+    assert right + told >= 38
+    assert right >= possible - 2
 
 
 @pytest.mark.model
