@@ -83,8 +83,9 @@ class Chooser:
         tree = self.scorer.tree(opcodes, subset)
         if tree is None:
             return self._search(opcodes, subset, prompt, nulls, rule, prior, watch)
-        wider = self._wider(opcodes, subset, tree, rule) if beyond else None
-        return self._whole(opcodes, subset, tree, [prompt, *rotations], nulls, rule, prior, number, watch, wider)
+        prompts = [prompt, *rotations]
+        wider = self._wider(opcodes, subset, tree, rule, prompts) if beyond else None
+        return self._whole(opcodes, subset, tree, prompts, nulls, rule, prior, number, watch, wider)
 
     def _forced(self, opcodes: OpcodeSet, subset: Subset, rule: Rule) -> Decision:
         leaves = subset.leaves()
@@ -148,12 +149,17 @@ class Chooser:
             return decision
         return self._compared_beyond(decision, opcodes, wider, scores.wider, len(orders), wanted, rule)
 
-    def _wider(self, opcodes: OpcodeSet, subset: Subset, tree: ScoreTree, rule: Rule) -> ScoreTree | None:
-        """Return the tree of all opcodes, if it says more and is not much larger."""
+    def _wider(
+        self, opcodes: OpcodeSet, subset: Subset, tree: ScoreTree, rule: Rule, prompts: Sequence[Sequence[int]]
+    ) -> ScoreTree | None:
+        """Return the tree of all opcodes, if it says more, is not much larger and certainly fits into the memory."""
         if len(subset) == len(opcodes) or rule.name is RuleName.SAMPLE or rule.planner_weight:
             return None
         whole = self.scorer.tree(opcodes, opcodes.everything)
-        return whole if whole is not None and len(whole.tokens) <= len(tree.tokens) + WIDER else None
+        if whole is None or len(whole.tokens) > len(tree.tokens) + WIDER:
+            return None
+        needed = sum(map(len, prompts)) + len(prompts) * (len(whole.tokens) + whole.longest)
+        return whole if needed <= self.context.backend.n_ctx else None
 
     def _compared_beyond(
         self,

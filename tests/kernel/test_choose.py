@@ -240,12 +240,13 @@ def test_the_ledger_sees_what_is_legal_only(bench: Bench) -> None:
 
 
 def test_nobody_looks_beyond_where_that_costs_much_or_means_nothing(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, tools: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A tree that is much larger, a drawn sample, a choice that is forced or mixed with the planner's."""
+    """A larger tree, one that may not fit, a drawn sample, a choice that is forced or mixed with the planner's."""
     for rule in (Rule(RuleName.SAMPLE), Rule(RuleName.GREEDY), Rule(RuleName.EXACT, planner_weight=1.0)):
         assert bench(rule, legal=[UP, AX], beyond=True, prior=np.zeros(3)).preferred is None
     assert bench(RuleName.EXACT, legal=[AX], beyond=True).preferred is None
+    assert Bench(tools, n_ctx=3)(RuleName.EXACT, legal=[UP, AX], beyond=True).preferred is None
     monkeypatch.setattr(choose, "WIDER", 0)
     assert bench(RuleName.EXACT, legal=[UP, AX], beyond=True).preferred is None
 
