@@ -15,7 +15,7 @@ from kernel.errors import UsageError
 from kernel.opcode import Halt, Opcode
 from kernel.request import explained
 
-LISTED = 40
+LISTED = 12
 """A cartridge without a guide has so many of its instructions in the prompt; of more, the first of each opcode."""
 
 _SPELLED = FORMS["compact"]

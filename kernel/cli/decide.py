@@ -33,6 +33,7 @@ def decide_file(
     tolerance: float,
     last: int | None,
     threads: int | None,
+    n_ctx: int = 2048,
     as_json: bool,
 ) -> NoReturn:
     """Decide a log again, print what was found and exit."""
@@ -44,7 +45,7 @@ def decide_file(
     make, restrategized = (make, ()) if strategy is None else _under(make, header, strategy)
     chosen = make_rule(rule) if rule else logged_rule(header) or make_rule(None)
     cartridges = [make(record) for record in header.cartridges]
-    with load_kernel(name, threads=threads) as kernel:
+    with load_kernel(name, n_ctx=n_ctx, threads=threads) as kernel:
         player = ModelPlayer(kernel, Wire(cartridges, form(header.wire or "compact")), cartridges, chosen)
         changed = changes(header, kernel, name, chosen, {"llama-cpp-python": version("llama-cpp-python")})
         changed += restrategized

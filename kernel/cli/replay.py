@@ -51,6 +51,10 @@ OtherModel = Annotated[
     str | None, typer.Option("--model", "-m", help="Of --decide: another model.", show_default="the log's")
 ]
 OtherRule = Annotated[str | None, typer.Option("--rule", help="Of --decide: another rule.", show_default="the log's")]
+OtherContext = Annotated[
+    int | None,
+    typer.Option("--n-ctx", help="Of --decide: tokens that the model's memory holds.", min=8, show_default="2048"),
+]
 OtherStrategy = Annotated[
     str | None,
     typer.Option("--strategy", help="Of --decide: another strategy, by its id.", show_default="the log's"),
@@ -74,6 +78,7 @@ def replay_command(
     strategy: OtherStrategy = None,
     tolerance: Tolerance = TOLERANCE,
     threads: Threads = None,
+    n_ctx: OtherContext = None,
     cartridge: Specs = None,
     as_json: AsJson = False,
 ) -> None:
@@ -96,10 +101,11 @@ def replay_command(
                 raise UsageError("replay: --decide takes one file, without --step")
             decide_file(
                 files[0], make, model, rule, strategy=strategy, tolerance=tolerance, last=last, threads=threads,
+                n_ctx=n_ctx or 2048,
                 as_json=as_json,
             )  # fmt: skip
-        if any(given is not None for given in (model, rule, strategy, threads)):
-            raise UsageError("replay: --model, --rule, --strategy and --threads need --decide")
+        if any(given is not None for given in (model, rule, strategy, threads, n_ctx)):
+            raise UsageError("replay: --model, --rule, --strategy, --threads and --n-ctx need --decide")
         if step:
             reports = [_step(files[0], make, console, first)]
         elif headless or as_json or len(files) > 1:

@@ -278,11 +278,17 @@ def _play(
 
 def _carry_out(session: Session, interrupts: Interrupts, command: str, name: str) -> None:
     """Let a cartridge join or leave."""
-    if command == "/join":
-        session.join(registry.load(name))
-    else:
+    if command == "/leave":
         session.leave(name)
-    _prepare(session, interrupts)
+        _prepare(session, interrupts)
+        return
+    cartridge = registry.load(name)
+    session.join(cartridge)
+    try:
+        _prepare(session, interrupts)
+    except ContextError as error:
+        session.leave(cartridge.name)
+        raise UsageError(f"{name!r} cannot join: {error}") from error
 
 
 def _prepare(session: Session, interrupts: Interrupts) -> None:

@@ -24,7 +24,7 @@ from dispatch.records import DecisionRecord, Header, Outcome
 from dispatch.session import Session
 from kernel.api import Kernel
 from kernel.backends.scripted import ScriptedBackend
-from kernel.cli import app, decide, opening
+from kernel.cli import app, asking, decide, opening
 from kernel.vocab import NORMAL, Vocabulary
 
 ROOT = Path(__file__).parents[2]
@@ -281,6 +281,42 @@ def test_cartridges_join_and_leave_between_requests(tmp_path: Path, wishes: dict
     assert [r.cartridge for r in read(log)[1]] == ["home", "scavenger", "scavenger"]
     assert (found["cartridges"], found["decisions"]) == (["scavenger"], 3)
     assert verified(log).startswith("verified: 3 whole decisions")
+
+
+def test_a_cartridge_whose_commands_do_not_fit_into_the_prompt_cannot_join(
+    tmp_path: Path, wishes: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a pipe that ends the session; to a person it is told, and those who are there go on."""
+    wishes |= {"cold": " heater warmer"}
+    make = opening.load_kernel
+
+    def small(*arguments: Any, **options: Any) -> Kernel:
+        made = make(*arguments, **options)
+        made.backend.n_ctx = 2400  # bytes: enough for the commands of the house
+        return made
+
+    monkeypatch.setattr(opening, "load_kernel", small)
+    log = tmp_path / "log"
+    code, _, err = run("home", "--headless", "--rule", "exact", "--log", log, typed="cold\n/join robot\ncold\n")
+    assert code == 2
+    assert "'robot' cannot join: " in err
+    assert "raise n_ctx" in err
+    monkeypatch.setattr(asking, "typed", lambda _: True)
+    log.unlink()
+    lines = iter(["cold", "/join robot", "cold"])
+
+    def typing(_: str) -> str:
+        line = next(lines, None)
+        if line is None:
+            raise EOFError
+        return line
+
+    monkeypatch.setattr("builtins.input", typing)
+    code, _, err = run("home", "--headless", "--rule", "exact", "--log", log)
+    assert code == 0, err
+    assert "error: 'robot' cannot join: " in err
+    assert [r.cartridge for r in read(log)[1]] == ["home", "home"]
+    assert verified(log).startswith("verified: 2 whole decisions")
 
 
 @pytest.mark.parametrize(
