@@ -91,7 +91,7 @@ def test_a_session_killed_at_any_moment_goes_on_to_the_same_end(tmp_path: Path, 
         if report.verdict is Verdict.VERIFIED:
             continue
         killed += 1
-        assert report.decisions < whole.decisions
+        assert report.decisions <= whole.decisions  # all of them: killed before the outcome
         found = resume(path, tetris)
         assert found.writer.n == report.decisions
         with found.writer as log:
