@@ -18,12 +18,10 @@ from dispatch.records import DecisionRecord, Header
 from dispatch.replay import MakeCartridge, Replay, ReplayReport
 from dispatch.session import Session
 from kernel.api import Kernel
+from kernel.decision import TOLERANCE
 from kernel.errors import LogError, UsageError
 from kernel.opcode import Instruction
 from kernel.rule import Rule, RuleName
-
-TOLERANCE = 0.5
-"""Scores move by up to so much between batch shapes of one model, measured; with a smaller margin a choice may flip."""
 
 
 class Divergence(BaseModel):

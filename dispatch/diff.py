@@ -11,9 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from dispatch.read import LogReader
 from dispatch.records import DecisionRecord, Header, LegalRow
-
-TOLERANCE = 0.5
-"""Log-probabilities that are not further apart may come from another batch shape of the same model, measured."""
+from kernel.decision import TOLERANCE
 
 Why = Literal["header", "state", "legal set", "scores", "rule", "request", "player", "length"]
 

@@ -48,7 +48,7 @@ def chosen_fields(decision: Decision, *, most: int = MOST) -> dict[str, Any]:
         "tokens_evaluated": decision.tokens_evaluated,
         "chosen_tokens": decision.chosen_tokens,
         "forced_tokens": decision.forced_tokens,
-        "preferred": None if decision.preferred is None else labels[decision.preferred],
+        "preferred": decision.preferred_text,
         "preferred_by": None if decision.preferred is None else round(decision.preferred_by, DIGITS),
         "refused_removals": decision.refused_removals or None,
         "stop": decision.stop.value,

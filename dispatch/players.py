@@ -24,6 +24,7 @@ from kernel.decision import Decision
 from kernel.errors import NoLegalOpcodeError
 from kernel.generate import TOKENS
 from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction
+from kernel.recent import keep, recall
 from kernel.rule import Rule
 
 SPELLED_KEPT = 32
@@ -234,13 +235,10 @@ class ModelPlayer:
         return prior
 
     def _texts(self, cartridge: Cartridge, wire: Wire) -> dict[Leaf, Literal]:
-        known = self._spelled.get(cartridge.name)
+        known = recall(self._spelled, cartridge.name)
         if known is None or known[0] is not cartridge:
             known = (cartridge, leaves(cartridge, wire))
-            self._spelled[cartridge.name] = known
-            if len(self._spelled) > SPELLED_KEPT:
-                self._spelled.popitem(last=False)
-        self._spelled.move_to_end(cartridge.name)
+            keep(self._spelled, cartridge.name, known, SPELLED_KEPT)
         return known[1]
 
 

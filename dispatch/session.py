@@ -243,11 +243,9 @@ class Session:
     def _explained(self) -> tuple[Explained, ...]:
         """Return what the commands of those that take part now mean."""
         several = tuple(self.cartridges.values())
-        known, guide = self._guide
-        if len(known) != len(several) or any(a is not b for a, b in zip(known, several, strict=True)):
-            guide = guide_of(several)
-            self._guide = several, guide
-        return guide
+        if self._guide[0] != several:
+            self._guide = several, guide_of(several)
+        return self._guide[1]
 
     def _started(self, cartridge: Cartridge) -> Engine:
         engine = cartridge.engine()

@@ -16,6 +16,7 @@ from kernel.api import Kernel
 from kernel.decision import Decision, Stop
 from kernel.generate import TOKENS, Written, write
 from kernel.opcode import Opcode
+from kernel.recent import keep, recall
 from kernel.rule import Rule, RuleName
 from kernel.stages import Stages
 
@@ -67,13 +68,10 @@ class Writer:
     def _compiled(self, wire: Wire, cartridge: str, method: str) -> Stages:
         opcode = wire.opcodes[cartridge, method]
         key = (wire.form.name, cartridge, opcode)
-        known = self._stages.get(key)
+        known = recall(self._stages, key)
         if known is None:
             known = Stages([opcode_shape(cartridge, opcode, wire.form.name)], self.kernel.vocabulary)
-            self._stages[key] = known
-            if len(self._stages) > STAGES_KEPT:
-                self._stages.popitem(last=False)
-        self._stages.move_to_end(key)
+            keep(self._stages, key, known, STAGES_KEPT)
         return known
 
 

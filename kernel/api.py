@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Self
 
+from kernel import recent
 from kernel.backends.base import Backend
 from kernel.choose import Chooser, Floats
 from kernel.compile import Literal, OpcodeSet, compile_cached, compiled_from
@@ -57,7 +58,7 @@ class Kernel:
         self._sets: OrderedDict[tuple[Literal, ...], OpcodeSet] = OrderedDict()
         self._given: Path | None = None
         # null prompts mostly stay the same, and there may be a hundred of them
-        self._null_ids = lru_cache(NULLS_KEPT)(self.vocabulary.prompt)
+        self._null_ids = lru_cache(NULLS_KEPT)(lambda parts: tuple(self.vocabulary.prompt(parts)))
 
     @classmethod
     def load(
@@ -98,7 +99,7 @@ class Kernel:
             progress: told how many texts are tokenized, when that takes more than a second.
         """
         key = tuple([x if isinstance(x, Literal) else Literal(x) for x in literals])
-        known = self._sets.get(key)
+        known = recent.recall(self._sets, key)
         if known is None:
             if keep and self._given is not None:
                 known = compiled_from(self._given, key, self.vocabulary)
@@ -108,11 +109,7 @@ class Kernel:
                 known = compile_cached(key, self.vocabulary, folder, progress=progress, note=_log.warning)
             else:
                 known = OpcodeSet(key, self.vocabulary, progress=progress)
-            self._sets[key] = known
-            if len(self._sets) > SETS_KEPT:
-                self._sets.popitem(last=False)
-        else:
-            self._sets.move_to_end(key)
+            recent.keep(self._sets, key, known, SETS_KEPT)
         return known
 
     def choose(

@@ -84,6 +84,13 @@ def read(path: Path, keys: Mapping[str, str], kind: Kind) -> dict[str, Array]:
         raise StoreError(f"{str(path)!r} is not a {kind.what} of this program: {error!r}") from error
 
 
+def keep_last(folder: Path, pattern: str, count: int) -> None:
+    """Remove all but the last written files of a name pattern; whoever has one of them mapped keeps it."""
+    files = sorted(folder.glob(pattern), key=lambda file: file.stat().st_mtime)
+    for old in files[:-count]:
+        old.unlink(missing_ok=True)
+
+
 def _write(file: BinaryIO, arrays: Mapping[str, Array], keys: Mapping[str, str], kind: Kind) -> None:
     table = []
     at = 0

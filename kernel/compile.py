@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from kernel.arrays import keep_last
 from kernel.errors import BuildError, NoLegalOpcodeError, StoreError, did_you_mean
 from kernel.ordering import Ordering, extended
 from kernel.store import Stored, cached, load
@@ -216,9 +217,7 @@ def compile_cached(
     stored = cached(folder, tokenizer=vocabulary.fingerprint, schema=schema_of(whole), build=build, note=note)
     if not made:
         return OpcodeSet(whole, vocabulary, stored=stored)
-    files = sorted(folder.glob("*.trie"), key=lambda file: file.stat().st_mtime)
-    for old in files[:-FILES_KEPT]:  # whoever has it mapped keeps it
-        old.unlink(missing_ok=True)
+    keep_last(folder, "*.trie", FILES_KEPT)
     return made[0]
 
 

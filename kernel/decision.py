@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from kernel.compile import OpcodeSet
 
+TOLERANCE = 0.5
+"""Scores move by up to so much between batch shapes of one model, measured; with a smaller margin a choice may flip."""
+
 
 class Stop(enum.StrEnum):
     """Why decoding stopped."""
@@ -75,6 +78,11 @@ class Decision:
     def texts(self) -> tuple[str, ...]:
         """Label of each legal opcode (its text, unless it has another), in the order of the arrays."""
         return tuple(self.opcodes.labels[leaf] for leaf in self.leaves.tolist())
+
+    @property
+    def preferred_text(self) -> str | None:
+        """Label of the preferred opcode, if there is one."""
+        return None if self.preferred is None else self.opcodes.labels[self.preferred]
 
     @cached_property
     def probabilities(self) -> dict[str, float]:

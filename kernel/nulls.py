@@ -11,14 +11,15 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel.arrays import Kind, read, write
+from kernel.arrays import Kind, keep_last, read, write
 from kernel.compile import OpcodeSet
 from kernel.errors import StoreError
+from kernel.recent import keep, recall
 from kernel.score import Values
 from kernel.subset import Subset
 from kernel.tree import ScoreTree
@@ -34,9 +35,6 @@ MANY = 24
 FILES_KEPT = 32
 
 KIND = Kind(b"\x93CKNULL\n", 1, "file of null prompts", "made", "they are read anew")
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 class _Whole(NamedTuple):
@@ -72,15 +70,14 @@ class Nulls:
             float64, shape (n_legal,), in the order in which it was remembered, or in that of the tree's leaves.
         """
         key = id(opcodes), subset.key, tuple(null)
-        found = self._known.get(key)
+        found = recall(self._known, key)
         if found is not None:
-            self._known.move_to_end(key)
             return found[1]
-        whole = self._whole.get((key[0], key[2]))
+        whole = recall(self._whole, (key[0], key[2]))
         if whole is None or tree is None:
             return None
         sums = tree.sums(tree.out_of(whole.tree, whole.values))
-        _keep(self._known, key, (opcodes, sums))
+        keep(self._known, key, (opcodes, sums), NULLS_KEPT)
         return sums
 
     def remember(
@@ -98,9 +95,9 @@ class Nulls:
             tree, values: what was read where, if the set was scored whole: kept where every opcode is legal.
         """
         key = id(opcodes), subset.key, tuple(null)
-        _keep(self._known, key, (opcodes, sums))
+        keep(self._known, key, (opcodes, sums), NULLS_KEPT)
         if tree is not None and values is not None and len(subset) == len(opcodes):
-            _keep(self._whole, (key[0], key[2]), _Whole(opcodes, tree, values))
+            keep(self._whole, (key[0], key[2]), _Whole(opcodes, tree, values), NULLS_KEPT)
 
     def load(self, opcodes: OpcodeSet, tree: ScoreTree, nulls: Sequence[Ids]) -> bool:
         """Remember what a file says of these null prompts, scored over every opcode; return whether there is one.
@@ -137,9 +134,7 @@ class Nulls:
         values = np.concatenate([said.values[each.point] for said in whole for each in said.tree.reads])
         try:
             write(path, {"values": values}, keys, KIND)
-            files = sorted(self._folder.glob("*.nulls"), key=lambda file: file.stat().st_mtime)
-            for old in files[:-FILES_KEPT]:
-                old.unlink(missing_ok=True)
+            keep_last(self._folder, "*.nulls", FILES_KEPT)
         except (StoreError, OSError) as error:
             self._note(str(error))
 
@@ -156,10 +151,3 @@ class Nulls:
         }
         name = hashlib.blake2b("\n".join(keys.values()).encode(), digest_size=16).hexdigest()
         return self._folder / f"{name}.nulls", keys
-
-
-def _keep(kept: OrderedDict[K, V], key: K, value: V) -> None:
-    kept[key] = value
-    kept.move_to_end(key)
-    if len(kept) > NULLS_KEPT:
-        kept.popitem(last=False)

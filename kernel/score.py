@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kernel.compile import OpcodeSet
 from kernel.context import Context, Cost
+from kernel.recent import keep, recall
 from kernel.rows import RowReader, Watch
 from kernel.subset import Subset
 from kernel.tree import ScoreTree, grow
@@ -56,15 +57,11 @@ class Scorer:
     def tree(self, opcodes: OpcodeSet, subset: Subset) -> ScoreTree | None:
         """Return the token tree of a legal set, or None when it is too large to score whole."""
         key = (id(opcodes), subset.key)
-        known = self._trees.get(key)
+        known = recall(self._trees, key)
         if known is None:
             # The set is kept beside its tree so that its id is not given to another one.
             known = (opcodes, grow(opcodes.trie, subset, opcodes.scored, TREE_LIMIT))
-            self._trees[key] = known
-            if len(self._trees) > TREES_KEPT:
-                self._trees.popitem(last=False)
-        else:
-            self._trees.move_to_end(key)
+            keep(self._trees, key, known, TREES_KEPT)
         return known[1]
 
     def score(

@@ -13,7 +13,7 @@ import typer
 from cartridges.registry import load
 from dispatch.calling import Call, Caller
 from dispatch.wire import Wire, form
-from kernel.cli.common import AsJson, ContextSize, Model, RuleOption, Threads, failing, load_kernel, make_rule
+from kernel.cli.common import N_CTX, AsJson, ContextSize, Model, RuleOption, Threads, failing, load_kernel, make_rule
 from kernel.cli.frame import shown
 
 Name = Annotated[str, typer.Argument(help="Cartridge, see `list`; a folder such as ./mytools.", metavar="CARTRIDGE")]
@@ -35,7 +35,7 @@ def call_command(
     wire: Annotated[str, typer.Option(help="Wire form: tagged or compact.")] = "tagged",
     dry: Dry = False,
     as_json: AsJson = False,
-    n_ctx: ContextSize = 2048,
+    n_ctx: ContextSize = N_CTX,
     threads: Threads = None,
 ) -> None:
     """Let the model call a cartridge: it chooses the method and writes the arguments, which always fit their schema.

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kernel.cli.common import (
+    N_CTX,
     AsJson,
     Calibration,
     ContextSize,
@@ -59,7 +60,7 @@ def choose_command(
     temperature: Temperature = 1.0,
     seed: Seed = 0,
     as_json: AsJson = False,
-    n_ctx: ContextSize = 2048,
+    n_ctx: ContextSize = N_CTX,
     threads: Threads = None,
 ) -> None:
     """Choose one of some texts: the one that the model prefers, compared whole.

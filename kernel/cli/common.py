@@ -26,6 +26,8 @@ Calibration = Annotated[float, typer.Option(help="How much of the null's log-pro
 Temperature = Annotated[float, typer.Option(help="Of --rule sample.")]
 Threads = Annotated[int | None, typer.Option(help="CPU threads.", min=1, show_default="all cores, at most 8")]
 ContextSize = Annotated[int, typer.Option("--n-ctx", help="Tokens that the model's memory holds.", min=8)]
+N_CTX = 2048
+"""Tokens of memory, unless told otherwise: enough for the prompts of our cartridges."""
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
@@ -39,18 +41,15 @@ def failing() -> Iterator[None]:
         raise typer.Exit(2 if isinstance(error, UsageError) else 1) from error
 
 
-def load_kernel(model: str, *, n_ctx: int = 2048, threads: int | None = None) -> Kernel:
+def load_kernel(model: str, *, n_ctx: int = N_CTX, threads: int | None = None) -> Kernel:
     """Load a model, fetching it first when it is a named one that is not here; says so on stderr."""
     from kernel.backends.llama_cpp import LlamaCppBackend
     from kernel.cli.models import progress_bar
 
     with progress_bar(model) as progress:
         path = models.resolve(model, progress=progress)
-    note = Console(stderr=True)
-    if note.is_terminal:
-        with note.status(f"loading {shown(model)} …"):
-            return Kernel(LlamaCppBackend(path, n_ctx=n_ctx, threads=threads), cache=models.cache_dir())
-    return Kernel(LlamaCppBackend(path, n_ctx=n_ctx, threads=threads), cache=models.cache_dir())
+    with Console(stderr=True).status(f"loading {shown(model)} …"):  # which a pipe does not see
+        return Kernel(LlamaCppBackend(path, n_ctx=n_ctx, threads=threads), cache=models.cache_dir())
 
 
 def make_rule(

@@ -17,7 +17,7 @@ from dispatch.read import LogReader
 from dispatch.records import CartridgeRecord, Header
 from dispatch.replay import MakeCartridge
 from dispatch.wire import Wire, form
-from kernel.cli.common import load_kernel, make_rule
+from kernel.cli.common import N_CTX, load_kernel, make_rule
 from kernel.cli.frame import shown
 from kernel.contract import Cartridge
 from kernel.errors import UsageError
@@ -33,7 +33,7 @@ def decide_file(
     tolerance: float,
     last: int | None,
     threads: int | None,
-    n_ctx: int = 2048,
+    n_ctx: int | None,
     as_json: bool,
 ) -> NoReturn:
     """Decide a log again, print what was found and exit."""
@@ -45,7 +45,7 @@ def decide_file(
     make, restrategized = (make, ()) if strategy is None else _under(make, header, strategy)
     chosen = make_rule(rule) if rule else logged_rule(header) or make_rule(None)
     cartridges = [make(record) for record in header.cartridges]
-    with load_kernel(name, n_ctx=n_ctx, threads=threads) as kernel:
+    with load_kernel(name, n_ctx=n_ctx or N_CTX, threads=threads) as kernel:
         player = ModelPlayer(kernel, Wire(cartridges, form(header.wire or "compact")), cartridges, chosen)
         changed = changes(header, kernel, name, chosen, {"llama-cpp-python": version("llama-cpp-python")})
         changed += restrategized

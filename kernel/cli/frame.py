@@ -9,10 +9,9 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from dispatch.decide import TOLERANCE
 from dispatch.records import DecisionRecord, LedgerStep, TokenRow
 from dispatch.replay import Step
-from kernel.decision import Stop
+from kernel.decision import TOLERANCE, Stop
 
 BESIDE = 76
 """From this width on, the decision stands beside the board."""
@@ -112,7 +111,12 @@ def unmet(preferred: str | None, by: float | None) -> str:
     """
     if preferred is None or (by or 0.0) < TOLERANCE:
         return ""
-    return f"not legal now: {preferred.strip().partition(chr(10))[0]}"
+    return f"not legal now: {_body(preferred)}"
+
+
+def _body(text: str) -> str:
+    """Return the first line of a wire text; the rest is the closer, which tells nothing apart."""
+    return text.strip().partition("\n")[0]
 
 
 def _offers(record: DecisionRecord) -> Table:
@@ -139,7 +143,7 @@ def _options(record: DecisionRecord) -> Table:
     table = Table("option", "share", "log-p", *(["null"] if nulls else []), box=None, pad_edge=False)
     for row in top:
         style = "bold reverse" if row is taken else ""
-        label = shown(row.text.strip().partition("\n")[0])  # the rest is the closer, the same for all
+        label = shown(_body(row.text))
         cells = [Text(label, style), _share(row.probability), _number(row.logprob)]
         table.add_row(*cells, *([_number(row.null)] if nulls else []))
     if (more := max(record.legal_count or 0, len(rows)) - len(top)) > 0:

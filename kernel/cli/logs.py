@@ -15,12 +15,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dispatch.diff import TOLERANCE, SessionDiff, diff
+from dispatch.diff import SessionDiff, diff
 from dispatch.redact import Redactor
 from dispatch.schema import json_schema
 from dispatch.stats import Stats, stats
 from dispatch.table import redacted_copy, write_csv, write_parquet
 from kernel.cli.frame import shown
+from kernel.decision import TOLERANCE
 from kernel.errors import KernelError, UsageError
 
 app = typer.Typer(help="Redact logs, print their form.", no_args_is_help=True)

@@ -17,15 +17,15 @@ from rich.live import Live
 
 from cartridges import registry
 from dispatch.cursor import Cursor
-from dispatch.decide import TOLERANCE
 from dispatch.read import LogReader
 from dispatch.records import CartridgeRecord
 from dispatch.replay import MakeCartridge, Replay, ReplayReport, replay
-from kernel.cli.common import Threads
+from kernel.cli.common import N_CTX, Threads
 from kernel.cli.decide import decide_file
 from kernel.cli.frame import Frame, shown
 from kernel.cli.keys import keys
 from kernel.contract import Cartridge
+from kernel.decision import TOLERANCE
 from kernel.errors import CartridgeError, KernelError, UnknownCartridgeError, UsageError
 from kernel.opcode import NAME
 
@@ -53,7 +53,7 @@ OtherModel = Annotated[
 OtherRule = Annotated[str | None, typer.Option("--rule", help="Of --decide: another rule.", show_default="the log's")]
 OtherContext = Annotated[
     int | None,
-    typer.Option("--n-ctx", help="Of --decide: tokens that the model's memory holds.", min=8, show_default="2048"),
+    typer.Option("--n-ctx", help="Of --decide: tokens that the model's memory holds.", min=8, show_default=str(N_CTX)),
 ]
 OtherStrategy = Annotated[
     str | None,
@@ -101,8 +101,7 @@ def replay_command(
                 raise UsageError("replay: --decide takes one file, without --step")
             decide_file(
                 files[0], make, model, rule, strategy=strategy, tolerance=tolerance, last=last, threads=threads,
-                n_ctx=n_ctx or 2048,
-                as_json=as_json,
+                n_ctx=n_ctx, as_json=as_json,
             )  # fmt: skip
         if any(given is not None for given in (model, rule, strategy, threads, n_ctx)):
             raise UsageError("replay: --model, --rule, --strategy, --threads and --n-ctx need --decide")

@@ -21,6 +21,7 @@ from dispatch.redact import Redactor
 from dispatch.session import Session
 from kernel.cli.asking import requests, takes_requests, typed
 from kernel.cli.common import (
+    N_CTX,
     AsJson,
     Calibration,
     ContextSize,
@@ -131,7 +132,7 @@ def run_command(
     max_tokens: Budget = None,
     compiled: Compiled = None,
     as_json: AsJson = False,
-    n_ctx: ContextSize = 2048,
+    n_ctx: ContextSize = N_CTX,
     threads: Threads = None,
 ) -> None:
     """Play until the game ends, a limit is reached or Ctrl-C.

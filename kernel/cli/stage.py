@@ -111,7 +111,5 @@ def line(turn: Turn) -> str:
     cut = " CLOSED" if turn.decision is not None and turn.decision.stop is Stop.CLOSED else ""
     refused = " REFUSED" if turn.refused else ""
     result = f": {turn.result}" if turn.result else ""
-    rather = ""
-    if turn.decision is not None and turn.decision.preferred is not None:
-        rather = unmet(turn.decision.opcodes.labels[turn.decision.preferred], turn.decision.preferred_by)
+    rather = unmet(turn.decision.preferred_text, turn.decision.preferred_by) if turn.decision is not None else ""
     return shown(f"{turn.number}. {asked}{turn.instruction!r}{share}{cut}{refused}{result}{rather and f' ({rather})'}")

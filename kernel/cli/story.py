@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cartridges.story import SCHEMA, Story, write
-from kernel.cli.common import failing, load_kernel
+from kernel.cli.common import N_CTX, failing, load_kernel
 from kernel.cli.frame import shown
 from kernel.errors import UsageError
 
@@ -52,7 +52,7 @@ def tell_story(
     temperature: float = 0.0,
     seed: int = 0,
     as_json: bool = False,
-    n_ctx: int = 2048,
+    n_ctx: int = N_CTX,
     threads: int | None = None,
 ) -> None:
     """Write one value and print it; with `raw`, what the model writes alone, and on stderr what is wrong with it."""

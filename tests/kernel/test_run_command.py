@@ -18,13 +18,13 @@ import pytest
 from numpy.typing import NDArray
 from typer.testing import CliRunner
 
-from dispatch.decide import TOLERANCE
 from dispatch.read import LogReader
 from dispatch.records import DecisionRecord, Header, Outcome
 from dispatch.session import Session
 from kernel.api import Kernel
 from kernel.backends.scripted import ScriptedBackend
 from kernel.cli import app, asking, decide, opening
+from kernel.decision import TOLERANCE
 from kernel.vocab import NORMAL, Vocabulary
 
 ROOT = Path(__file__).parents[2]
