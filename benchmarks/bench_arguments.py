@@ -29,13 +29,13 @@ from llguidance.numpy import allocate_token_bitmask, fill_next_token_bitmask
 
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.canon import canonical
-from kernel.matcher import Matcher
-from kernel.recogniser import Recogniser
-from kernel.schema import read_parameters
-from kernel.shape import seq
-from kernel.slots import tokenizer
-from kernel.stages import Stages
-from kernel.vocab import Vocabulary
+from kernel.shape.recogniser import Recogniser
+from kernel.shape.schema import read_parameters
+from kernel.shape.shape import seq
+from kernel.text.vocabulary import Vocabulary
+from kernel.write.matcher import Matcher
+from kernel.write.slots import tokenizer
+from kernel.write.stages import Stages
 
 ROOT = Path(__file__).resolve().parent.parent
 VOCABULARY = ROOT / ".cache" / "vocabs" / "ggml-vocab-gpt-2.gguf"
@@ -277,7 +277,7 @@ def _texts() -> list[tuple[str, bool]]:
 
 
 def _ours(vocabulary: Vocabulary) -> Any:
-    from kernel.slots import Grammar
+    from kernel.write.slots import Grammar
 
     grammar = Grammar(read_parameters("peer", PEER_SCHEMA).shape, vocabulary)
 

@@ -30,17 +30,17 @@ from typing import Any
 
 import jsonschema
 
-from cartridges.toolbox import Tools, ToolView
-from dispatch.calling import Caller, opcode_shape
-from dispatch.wire import Wire, form
+from cartridges.kit.toolbox import Tools, ToolView
+from dispatch.wire.calling import Caller, opcode_shape
+from dispatch.wire.wire import Wire, form
 from kernel.api import Kernel
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.contract import Cartridge
 from kernel.errors import BuildError
-from kernel.generate import write_freely
-from kernel.imported import SchemaOpcode
-from kernel.stages import Stages
-from kernel.tools import read_tools
+from kernel.opcode.imported import SchemaOpcode
+from kernel.opcode.tools import read_tools
+from kernel.write.stages import Stages
+from kernel.write.writer import write_freely
 
 PACKAGE = "bfcl-eval==2026.3.23"
 ROOT = Path(__file__).resolve().parent.parent

@@ -33,15 +33,15 @@ from machine import machine, publish
 from rich.console import Console
 from rich.table import Table
 
-from cartridges.registry import load
-from cartridges.strategies import read, told
-from dispatch.players import declared
-from dispatch.wire import Wire, form
-from kernel import models
+from dispatch.loading.registry import load
+from dispatch.loading.strategies import read, told
+from dispatch.session.players import declared
+from dispatch.wire.wire import Wire, form
 from kernel.backends.llama_cpp import read_vocabulary
-from kernel.compile import Literal
-from kernel.contract import Part, Prompt
-from kernel.vocab import Vocabulary
+from kernel.models import catalogue as models
+from kernel.prompt import Part, Prompt
+from kernel.text.vocabulary import Vocabulary
+from kernel.trie.opcodes import Literal
 
 MODELS = ("smollm2", "gemma3-270m")
 SETS = ("tagged", "compact", "placements", "offered", "literals")

@@ -19,8 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cartridges.tetris import make
-from dispatch.log import LogWriter
-from dispatch.records import (
+from dispatch.log.records import (
     CartridgeRecord,
     DecisionRecord,
     Ending,
@@ -32,7 +31,8 @@ from dispatch.records import (
     Outcome,
     TokenRow,
 )
-from dispatch.replay import replay
+from dispatch.log.replay import replay
+from dispatch.log.writer import LogWriter
 from kernel.contract import Engine, Option
 from kernel.opcode import Instruction
 

@@ -28,9 +28,9 @@ from machine import machine, publish
 from rich.console import Console
 from rich.table import Table
 
-from dispatch.session import Session
-from dispatch.turn import Turn
-from kernel.cli import app
+from dispatch.cli import app
+from dispatch.session.session import Session
+from dispatch.session.turn import Turn
 
 TARGET = 0.03
 

@@ -22,16 +22,17 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from cartridges.offer import Maker
-from cartridges.registry import Registry
-from cartridges.strategies import Strategy, told
-from dispatch.evaluate import wilson
-from dispatch.players import declared
-from dispatch.wire import Wire
+from dispatch.loading.maker import Maker
+from dispatch.loading.registry import Registry
+from dispatch.loading.strategies import Strategy, told
+from dispatch.session.evaluate import wilson
+from dispatch.session.players import declared
+from dispatch.wire.wire import Wire
 from kernel.api import Kernel
-from kernel.contract import Cartridge, Engine, Option, Prompt
+from kernel.choose.rule import Rule, RuleName
+from kernel.contract import Cartridge, Engine, Option
 from kernel.opcode import Instruction
-from kernel.rule import Rule, RuleName
+from kernel.prompt import Prompt
 
 CONTROL = Strategy(
     "control",

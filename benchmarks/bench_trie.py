@@ -324,7 +324,7 @@ def main() -> None:
         peer, size, vocab, kind, model = options.work
         print(json.dumps(work(peer, int(size), vocab, kind, model)))
         return
-    from kernel import models
+    from kernel.models import catalogue as models
 
     console = Console(stderr=True, width=150)
     rows: list[dict[str, Any]] = []

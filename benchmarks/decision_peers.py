@@ -25,10 +25,10 @@ from trie_peers import LLGuidance
 
 from kernel.api import Kernel
 from kernel.backends.llama_cpp import LlamaCppBackend
-from kernel.compile import Literal
-from kernel.context import Context
-from kernel.contract import Prompt
-from kernel.rule import Rule, RuleName
+from kernel.choose.rule import Rule, RuleName
+from kernel.memory.memory import Context
+from kernel.prompt import Prompt
+from kernel.trie.opcodes import Literal
 
 N_CTX = 1024
 

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel.joined import Tables
-from kernel.ordering import Ordering
-from kernel.tokenize_bulk import tokenize_bulk
-from kernel.trie import Trie
-from kernel.vocab import Vocabulary
+from kernel.text.bulk import tokenize_bulk
+from kernel.text.joined import Tables
+from kernel.text.vocabulary import Vocabulary
+from kernel.trie.ordering import Ordering
+from kernel.trie.trie import Trie
 
 
 class Engine:

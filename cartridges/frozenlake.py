@@ -6,7 +6,7 @@ from typing import Any
 
 import gymnasium
 
-from cartridges.gymnasium import ANSI, Env, wrap
+from cartridges.kit.gymnasium import ANSI, Env, wrap
 from kernel.contract import Cartridge
 
 ACTIONS = ("left", "down", "right", "up")

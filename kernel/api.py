@@ -13,18 +13,18 @@ from typing import Self
 
 from kernel import recent
 from kernel.backends.base import Backend
-from kernel.choose import Chooser, Floats
-from kernel.compile import Literal, OpcodeSet, compile_cached, compiled_from
-from kernel.context import Context
-from kernel.contract import Part, Prompt
-from kernel.decision import Decision
+from kernel.choose.chooser import Chooser, Floats
+from kernel.choose.decision import Decision
+from kernel.choose.nulls import NULLS_KEPT, Nulls
+from kernel.choose.rule import Rule
 from kernel.errors import UsageError
-from kernel.models import cache_dir
-from kernel.nulls import NULLS_KEPT, Nulls
-from kernel.rows import Watch
-from kernel.rule import Rule
-from kernel.subset import Subset
-from kernel.tokenize_bulk import Progress
+from kernel.memory.memory import Context
+from kernel.memory.rows import Watch
+from kernel.models.catalogue import cache_dir
+from kernel.prompt import Part, Prompt
+from kernel.text.bulk import Progress
+from kernel.trie.opcodes import Literal, OpcodeSet, compile_cached, compiled_from
+from kernel.trie.subset import Subset
 
 SETS_KEPT = 32
 
@@ -76,7 +76,7 @@ class Kernel:
             ModelError: unknown, not to be had, not a model.
         """
         from kernel.backends.llama_cpp import LlamaCppBackend
-        from kernel.models import resolve
+        from kernel.models.catalogue import resolve
 
         path = resolve(model)
         backend = LlamaCppBackend(path, n_ctx=n_ctx, n_seq=n_seq, threads=threads, gpu_layers=gpu_layers)

@@ -10,29 +10,19 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 from kernel.opcode import Instruction, Opcode
+from kernel.prompt import Explained, Part, Prompt
 
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A run of prompt text. Only `trusted` template text may hold control tokens; data never does."""
-
-    text: str
-    trusted: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """What the model reads before a decision.
-
-    `nulls` are the same prompt with what decides blanked (the evaluations, the request): they measure how
-    much the model likes each opcode for reasons that have nothing to do with this state. `rotations` are the same
-    prompt with what it lists in other orders: `calibrated` averages over them, so that a place in a list, first or
-    last, helps nobody (2511.21709); each needs its own null beside the others.
-    """
-
-    parts: tuple[Part, ...]
-    nulls: tuple[tuple[Part, ...], ...] = ()
-    rotations: tuple[tuple[Part, ...], ...] = ()
+__all__ = [
+    "Cartridge",
+    "Case",
+    "Engine",
+    "Explained",
+    "Option",
+    "Part",
+    "Planner",
+    "Prompt",
+    "View",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +33,6 @@ class Option:
     score: float = 0.0
     note: str = ""
     plan: tuple[Instruction, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """A command in its own words, in plain words, when one wants it, and a request that it answers."""
-
-    words: str
-    phrase: str
-    when: str
-    request: str
 
 
 class Engine(Protocol):

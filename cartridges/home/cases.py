@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cartridges.casefile import RequestRow, case, read, words
 from cartridges.home.engine import House
 from cartridges.home.opcodes import COMMANDS
 from cartridges.home.prompts import prompt
+from kernel.casefile import RequestRow, case, read
 from kernel.contract import Case
+from kernel.opcode.words import words
 
 FILE = Path(__file__).with_name("cases.jsonl")
 HINTS_FILE = Path(__file__).with_name("hints.jsonl")

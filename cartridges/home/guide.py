@@ -6,8 +6,8 @@ Written for the prompt alone; none of it stands in the labelled sets.
 from __future__ import annotations
 
 from cartridges.home.opcodes import COMMANDS
-from cartridges.phrasing import explanations
-from kernel.contract import Explained
+from cartridges.kit.phrasing import explanations
+from kernel.prompt import Explained
 
 _ROOMS = {
     "kitchen": ("I need to see what I'm cooking", "Nobody is in the kitchen"),

@@ -9,8 +9,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from cartridges.casefile import commands
 from kernel.opcode import Instruction, Opcode
+from kernel.opcode.words import commands
 
 NAME = "home"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cartridges.home.guide import GUIDE
-from kernel.contract import Engine, Option, Prompt
-from kernel.request import explained
+from kernel.contract import Engine, Option
+from kernel.prompt import Prompt, explained
 
 
 def prompt(engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:

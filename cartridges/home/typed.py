@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kernel.contract import Explained, Prompt
-from kernel.request import NOTHING, behind
+from kernel.prompt import NOTHING, Explained, Prompt, behind
 
 GUIDE = tuple(
     Explained(words, phrase, when, request)

@@ -10,7 +10,8 @@ from rich.text import Text
 from cartridges.home.engine import House
 from cartridges.home.prompts import prompt
 from cartridges.home.typed import prompt as typed_prompt
-from kernel.contract import Engine, Option, Prompt
+from kernel.contract import Engine, Option
+from kernel.prompt import Prompt
 
 
 class HomeView:

@@ -5,9 +5,9 @@ Written for the prompt alone; none of it stands in the labelled set.
 
 from __future__ import annotations
 
-from cartridges.phrasing import explanations
+from cartridges.kit.phrasing import explanations
 from cartridges.robot.opcodes import COMMANDS
-from kernel.contract import Explained
+from kernel.prompt import Explained
 
 _FAR = {
     50: ("half a metre", "a small step {}", "Just a bit {}"),

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from cartridges.casefile import commands
 from kernel.opcode import Opcode
+from kernel.opcode.words import commands
 
 NAME = "robot"
 

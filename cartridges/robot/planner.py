@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
+from cartridges.kit.search import routes
 from cartridges.robot.engine import MARKS, RobotEngine
-from cartridges.search import routes
 from kernel.contract import Engine, Option
 from kernel.errors import CartridgeError
 

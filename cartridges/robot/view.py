@@ -9,8 +9,9 @@ from rich.text import Text
 
 from cartridges.robot.engine import BATTERY, HEIGHT, MARKS, WIDTH, RobotEngine
 from cartridges.robot.prompts import prompt
-from kernel.contract import Engine, Option, Prompt
+from kernel.contract import Engine, Option
 from kernel.errors import CartridgeError
+from kernel.prompt import Prompt
 
 ARROWS = "^>v<"
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cartridges.casefile import RequestRow, case, read, words
 from cartridges.scavenger.engine import ScavengerEngine
 from cartridges.scavenger.opcodes import COMMANDS
 from cartridges.scavenger.prompts import prompt
+from kernel.casefile import RequestRow, case, read
 from kernel.contract import Case
+from kernel.opcode.words import words
 
 FILE = Path(__file__).with_name("cases.jsonl")
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import get_args
 
-from cartridges.phrasing import explanations
+from cartridges.kit.phrasing import explanations
 from cartridges.scavenger.opcodes import COMMANDS, Item
-from kernel.contract import Explained
+from kernel.prompt import Explained
 
 _WALKS = {
     f"go {direction}": (f"walk {direction}", f"{side} on the map", f"The next cell {side}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from cartridges.casefile import commands
 from kernel.opcode import Opcode
+from kernel.opcode.words import commands
 
 NAME = "scavenger"
 

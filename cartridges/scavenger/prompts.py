@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cartridges.phrasing import offered
+from cartridges.kit.phrasing import offered
 from cartridges.scavenger.engine import ScavengerEngine
 from cartridges.scavenger.guide import GUIDE
-from kernel.contract import Engine, Option, Prompt
-from kernel.request import explained
+from kernel.contract import Engine, Option
+from kernel.prompt import Prompt, explained
 
 
 def prompt(engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:

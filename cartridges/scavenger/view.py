@@ -10,8 +10,9 @@ from rich.text import Text
 from cartridges.scavenger.board import BUDGET, HEIGHT, WIDTH
 from cartridges.scavenger.engine import ScavengerEngine
 from cartridges.scavenger.prompts import prompt
-from kernel.contract import Engine, Option, Prompt
+from kernel.contract import Engine, Option
 from kernel.errors import CartridgeError
+from kernel.prompt import Prompt
 
 LETTERS = {"key": "k", "coin": "c", "gem": "g"}
 

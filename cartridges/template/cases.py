@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cartridges.casefile import RequestRow, case, read, words
+from kernel.casefile import RequestRow, case, read
 from kernel.contract import Case
-from kernel.request import explained
+from kernel.opcode.words import words
+from kernel.prompt import explained
 
 from .guide import GUIDE
 from .opcodes import COMMANDS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel.contract import Explained
+from kernel.prompt import Explained
 
 GUIDE = (
     Explained("move up", "go up one floor", "somebody wants to a higher floor", "My office is above"),

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from rich.panel import Panel
 from rich.text import Text
 
-from cartridges.phrasing import offered
-from kernel.contract import Engine, Option, Prompt
-from kernel.request import explained
+from cartridges.kit.phrasing import offered
+from kernel.contract import Engine, Option
+from kernel.prompt import Prompt, explained
 
 from .engine import FLOORS, Lift
 from .guide import GUIDE

@@ -14,8 +14,9 @@ from cartridges.tetris.engine import TetrisEngine
 from cartridges.tetris.opcodes import NAME, OpcodeSet
 from cartridges.tetris.planner import TetrisPlanner
 from cartridges.tetris.prompts import label, prompt
-from kernel.contract import Case, Option, Prompt
+from kernel.contract import Case, Option
 from kernel.errors import CartridgeError
+from kernel.prompt import Prompt
 
 OFFERED = 3
 PER_POSITION = 26

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cartridges.phrasing import highest, marked
+from cartridges.kit.phrasing import highest, marked
 from cartridges.tetris.engine import TetrisEngine
 from cartridges.tetris.opcodes import OPCODES
-from kernel.contract import Option, Part, Prompt
+from kernel.contract import Option
 from kernel.opcode import Instruction
-from kernel.request import NOTHING
+from kernel.prompt import NOTHING, Part, Prompt
 
 PHRASES = {opcode.method: opcode.wire_phrase for opcode in OPCODES.values()}
 

@@ -11,8 +11,9 @@ from rich.text import Text
 from cartridges.tetris import prompts
 from cartridges.tetris.board import KINDS, WIDTH
 from cartridges.tetris.engine import TetrisEngine
-from kernel.contract import Engine, Option, Prompt
+from kernel.contract import Engine, Option
 from kernel.errors import CartridgeError
+from kernel.prompt import Prompt
 
 COLOURS = dict(zip(KINDS, ("cyan", "blue", "white", "yellow", "green", "magenta", "red"), strict=True))
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel.vocab import Vocabulary
+from kernel.text.vocabulary import Vocabulary
 
 
 class Backend(Protocol):

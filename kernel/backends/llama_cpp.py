@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel.errors import BackendError, ContextError, ModelError
-from kernel.vocab import Vocabulary
+from kernel.text.vocabulary import Vocabulary
 
 GGUF_MAGIC = b"GGUF"
 MAX_SEQUENCES = 256  # LLAMA_MAX_SEQ: the C side has a bitset of this size

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel.errors import BackendError
-from kernel.vocab import Vocabulary
+from kernel.text.vocabulary import Vocabulary
 
 Row = Callable[[tuple[int, ...]], NDArray[np.float32]]
 

@@ -14,10 +14,6 @@ from typing import get_args
 
 import pytest
 
-from cartridges.casefile import RequestRow, Row, case, commands, read, words
-from cartridges.choose.cases import FILE as CHOOSE_FILE
-from cartridges.choose.cases import Completion
-from cartridges.choose.cases import cases as choose_cases
 from cartridges.home import make as make_home
 from cartridges.home.cases import FILE as HOME_FILE
 from cartridges.home.cases import HINTS_FILE
@@ -27,10 +23,15 @@ from cartridges.home.opcodes import COMMANDS, Room
 from cartridges.tetris import make as make_tetris
 from cartridges.tetris.cases import cases as tetris_cases
 from cartridges.tetris.opcodes import OpcodeSet
-from dispatch.several import asked_of_all, cases_of_all, guide_of
-from kernel.contract import Case, Prompt
+from dispatch.session.completions import FILE as CHOOSE_FILE
+from dispatch.session.completions import Completion
+from dispatch.session.completions import cases as choose_cases
+from dispatch.session.guides import asked_of_all, cases_of_all, guide_of
+from kernel.casefile import RequestRow, Row, case, read
+from kernel.contract import Case
 from kernel.errors import CartridgeError, UsageError
-from kernel.request import explained
+from kernel.opcode.words import commands, words
+from kernel.prompt import Prompt, explained
 
 
 def plain(text: str) -> str:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from cartridges.checker import Status
 from cartridges.home.opcodes import SETS
-from cartridges.offer import Maker
-from cartridges.registry import STRATEGY, Registry
 from cartridges.tetris.opcodes import OPCODES
+from dispatch.checker import Status
+from dispatch.cli.check import PREFERRED, check
+from dispatch.loading.maker import Maker
+from dispatch.loading.registry import STRATEGY, Registry
 from kernel.backends.llama_cpp import read_vocabulary
-from kernel.cli.check import PREFERRED, check
-from kernel.vocab import Vocabulary
+from kernel.text.vocabulary import Vocabulary
 
 OPTIONS: dict[str, list[dict[str, str]]] = {
     "tetris": [{"opcodes": name} for name in OPCODES],

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cartridges.checker import check_cartridge
-from cartridges.registry import load
+from dispatch.checker import check_cartridge
+from dispatch.loading.registry import load
 from kernel.contract import Cartridge, Engine
 from kernel.errors import CartridgeError, IllegalInstructionError
 from kernel.opcode import Instruction
 
 if TYPE_CHECKING:
-    from cartridges.gymnasium import GymnasiumEngine
+    from cartridges.kit.gymnasium import GymnasiumEngine
 
-adapter = pytest.importorskip("cartridges.gymnasium", reason="needs gymnasium: pip install 'cartridge-kernel[gym]'")
+adapter = pytest.importorskip("cartridges.kit.gymnasium", reason="needs gymnasium: pip install 'cartridge-kernel[gym]'")
 TERMINATED, TRUNCATED, wrap = adapter.TERMINATED, adapter.TRUNCATED, adapter.wrap
 
 

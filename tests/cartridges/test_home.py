@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from cartridges.casefile import words
 from cartridges.home import make
 from cartridges.home.engine import LOUDEST, House
 from cartridges.home.guide import GUIDE
 from cartridges.home.opcodes import COLDEST, COMMANDS, LISTED, SETS, WARMEST
 from cartridges.home.typed import GUIDE as TYPED_GUIDE
-from dispatch.players import ModelPlayer
-from dispatch.session import Session
-from dispatch.wire import Wire
+from dispatch.session.players import ModelPlayer
+from dispatch.session.session import Session
+from dispatch.wire.wire import Wire
 from kernel.api import Kernel
 from kernel.backends.llama_cpp import LlamaCppBackend
 from kernel.errors import IllegalInstructionError
 from kernel.opcode import Instruction
+from kernel.opcode.words import words
 
 
 def tell(house: House, command: str) -> str:

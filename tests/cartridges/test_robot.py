@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from cartridges.casefile import words
 from cartridges.robot import make
 from cartridges.robot.engine import ARRIVED, BATTERY, EMPTY, HEIGHT, WIDTH, RobotEngine, State
 from cartridges.robot.opcodes import COMMANDS
 from cartridges.robot.planner import NO_WAY, RobotPlanner
 from kernel.errors import CartridgeError, IllegalInstructionError
 from kernel.opcode import Instruction
+from kernel.opcode.words import words
 
 BY_WORDS = {words(command): command for command in COMMANDS}
 

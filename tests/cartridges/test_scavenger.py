@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from cartridges.casefile import words
 from cartridges.scavenger import make
 from cartridges.scavenger.board import BUDGET, PITS, WALLS, Board, draw
 from cartridges.scavenger.engine import DELIVERED, FELL, SPENT, ScavengerEngine
 from cartridges.scavenger.opcodes import COMMANDS
 from cartridges.scavenger.planner import NO_WAY, ScavengerPlanner
 from kernel.errors import CartridgeError, IllegalInstructionError
+from kernel.opcode.words import words
 
 BY_WORDS = {words(command): command for command in COMMANDS}
 

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from cartridges.phrasing import highest
+from cartridges.kit.phrasing import highest
 from cartridges.tetris import make
 from cartridges.tetris.engine import TetrisEngine
 from cartridges.tetris.planner import TetrisPlanner

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cartridges.registry import load
-from dispatch.players import declared
-from dispatch.wire import FORMS, Wire
+from dispatch.loading.registry import load
+from dispatch.session.players import declared
+from dispatch.wire.wire import FORMS, Wire
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.backends.scripted import ScriptedBackend
-from kernel.choose import Chooser
-from kernel.compile import Literal, OpcodeSet
-from kernel.context import Context
+from kernel.choose.chooser import Chooser
+from kernel.choose.rule import Rule, RuleName
 from kernel.errors import BuildError
-from kernel.rule import Rule, RuleName
-from kernel.vocab import Vocabulary
+from kernel.memory.memory import Context
+from kernel.text.vocabulary import Vocabulary
+from kernel.trie.opcodes import Literal, OpcodeSet
 
 NAMES = [
     "aquila", "baichuan", "bert-bge", "command-r", "deepseek-coder", "deepseek-llm", "falcon", "gemma-4", "gpt-2",

@@ -13,20 +13,13 @@ from typing import Annotated, Any, Self
 import pytest
 from annotated_types import Ge, Le
 
-from dispatch.lines import START, decode, encode_data, seal, unseal
-from dispatch.log import LogWriter
-from dispatch.records import (
-    CartridgeRecord,
-    DecisionRecord,
-    Ending,
-    Header,
-    InstructionRecord,
-    LegalRow,
-    Outcome,
-)
-from kernel.contract import Cartridge, Option, Part, Prompt
+from dispatch.log.lines import START, decode, encode_data, seal, unseal
+from dispatch.log.records import CartridgeRecord, DecisionRecord, Ending, Header, InstructionRecord, LegalRow, Outcome
+from dispatch.log.writer import LogWriter
+from kernel.contract import Cartridge, Option
 from kernel.errors import CartridgeError, IllegalInstructionError
 from kernel.opcode import Instruction, Opcode
+from kernel.prompt import Part, Prompt
 
 
 class Add(Opcode):

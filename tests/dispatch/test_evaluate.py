@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dispatch.evaluate import evaluate, wilson
+from dispatch.session.evaluate import evaluate, wilson
 from kernel.api import Kernel
 from kernel.backends.scripted import ScriptedBackend
-from kernel.contract import Case, Part, Prompt
+from kernel.choose.rule import Rule, RuleName
+from kernel.contract import Case
 from kernel.errors import UsageError
-from kernel.rule import Rule, RuleName
-from kernel.vocab import NORMAL, Vocabulary
+from kernel.prompt import Part, Prompt
+from kernel.text.vocabulary import NORMAL, Vocabulary
 
 PIECES = [b"\n", *(bytes([b]) for b in range(32, 127))]
 OF = {piece: i for i, piece in enumerate(PIECES)}

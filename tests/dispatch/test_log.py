@@ -18,11 +18,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dispatch.lines import START, decode, encode, link, seal, unseal
-from dispatch.log import LogWriter, delta
-from dispatch.read import LogReader, Prompts
-from dispatch.records import DecisionRecord, Delta, Ending, InstructionRecord, LedgerStep, LegalRow, Outcome, TokenRow
-from dispatch.replay import Verdict, replay
+from dispatch.log.lines import START, decode, encode, link, seal, unseal
+from dispatch.log.reader import LogReader, Prompts
+from dispatch.log.records import (
+    DecisionRecord,
+    Delta,
+    Ending,
+    InstructionRecord,
+    LedgerStep,
+    LegalRow,
+    Outcome,
+    TokenRow,
+)
+from dispatch.log.replay import Verdict, replay
+from dispatch.log.writer import LogWriter, delta
 from kernel.errors import LogError
 from kernel.opcode import Instruction
 
@@ -190,7 +199,7 @@ def test_a_second_writer_is_refused(tmp_path: Path, counter: SimpleNamespace) ->
     with LogWriter(path, counter.header()) as log:
         with pytest.raises(LogError, match=r"log\.jsonl' is being written by another session"):
             LogWriter(path, counter.header())
-        code = f"from dispatch.log import LogWriter; LogWriter({str(path)!r}, None)"
+        code = f"from dispatch.log.writer import LogWriter; LogWriter({str(path)!r}, None)"
         other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert "is being written by another session" in other.stderr
         log.outcome(Outcome(decisions=0, ending=Ending.HALT))
@@ -306,7 +315,7 @@ import sys, itertools
 from pathlib import Path
 sys.path.insert(0, {folder!r})
 import conftest as counter
-from dispatch.log import LogWriter
+from dispatch.log.writer import LogWriter
 engine = counter.CounterEngine()
 engine.reset(-10**9)
 with LogWriter({path!r}, counter.header(-10**9)) as log:

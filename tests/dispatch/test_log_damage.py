@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from dispatch.damage import Damage, Fault
-from dispatch.read import LogReader
-from dispatch.replay import Verdict, replay
+from dispatch.log.damage import Damage, Fault
+from dispatch.log.reader import LogReader
+from dispatch.log.replay import Verdict, replay
 from kernel.errors import LogError
 
 
@@ -128,7 +128,7 @@ def test_what_follows_the_outcome_is_reported(log: Path) -> None:
 
 def test_a_file_without_newlines_does_not_fill_the_memory(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line is read up to a limit."""
-    for module in ("dispatch.read", "dispatch.damage"):
+    for module in ("dispatch.log.reader", "dispatch.log.damage"):
         monkeypatch.setattr(f"{module}.MAX_LINE", 2000)
     log.write_bytes(b"".join(lines_of(log)[:3]) + b"x" * 5000)
     assert read(log) == (2, Damage(4, 3, Fault.CUT, "no end within 2000 bytes"), False)

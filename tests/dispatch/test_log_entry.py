@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dispatch.entry import chosen_fields
-from dispatch.lines import decode, encode
-from dispatch.records import DecisionRecord, InstructionRecord
-from kernel.decision import Decision, Stop
+from dispatch.log.entry import chosen_fields
+from dispatch.log.lines import decode, encode
+from dispatch.log.records import DecisionRecord, InstructionRecord
+from kernel.choose.decision import Decision, Stop
 
 
 def decided(count: int, index: int, **changes: Any) -> Decision:

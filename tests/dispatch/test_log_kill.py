@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from cartridges.tetris import make as make_tetris
-from dispatch.log import LogWriter
-from dispatch.records import CartridgeRecord, DecisionRecord, Ending, Header, InstructionRecord, Offer, Outcome
-from dispatch.replay import Verdict, replay
-from dispatch.resume import resume
+from dispatch.log.records import CartridgeRecord, DecisionRecord, Ending, Header, InstructionRecord, Offer, Outcome
+from dispatch.log.replay import Verdict, replay
+from dispatch.log.resume import resume
+from dispatch.log.writer import LogWriter
 from kernel.contract import Cartridge, Engine
 
 PIECES = 20

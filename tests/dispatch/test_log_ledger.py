@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dispatch.ledger import ledger_step
-from dispatch.records import LedgerStep
+from dispatch.log.ledger import ledger_step
+from dispatch.log.records import LedgerStep
 
 
 def ledger(values: list[float], legal: list[int], taken: int) -> LedgerStep:

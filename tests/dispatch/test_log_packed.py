@@ -10,16 +10,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from dispatch.log import LogWriter
-from dispatch.read import LogReader
-from dispatch.records import Ending, Outcome
-from dispatch.replay import Verdict, replay
+from dispatch.log.reader import LogReader
+from dispatch.log.records import Ending, Outcome
+from dispatch.log.replay import Verdict, replay
+from dispatch.log.writer import LogWriter
 from kernel.errors import LogError
 
 
 def has_zstd() -> bool:
     """Whether a zstd module is there."""
-    from dispatch.files import zstd
+    from dispatch.log.packing import zstd
 
     try:
         zstd(Path("x"))

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from dispatch.log import LogWriter
-from dispatch.read import LogReader, Prompts
-from dispatch.records import Ending, Outcome
-from dispatch.redact import Redactor
-from dispatch.replay import Verdict, replay
-from dispatch.resume import Resumption, resume
+from dispatch.log.reader import LogReader, Prompts
+from dispatch.log.records import Ending, Outcome
+from dispatch.log.redact import Redactor
+from dispatch.log.replay import Verdict, replay
+from dispatch.log.resume import Resumption, resume
+from dispatch.log.writer import LogWriter
 from kernel.errors import LogError, UsageError
 
 DECISIONS = 30

@@ -9,15 +9,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from dispatch.lines import encode
-from dispatch.records import DecisionRecord, InstructionRecord, LedgerStep, LegalRow, TokenRow
-from dispatch.schema import json_schema, renewed
+from dispatch.log.lines import encode
+from dispatch.log.records import DecisionRecord, InstructionRecord, LedgerStep, LegalRow, TokenRow
+from dispatch.log.schema import json_schema, renewed
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_documented_fields_are_those_of_the_records() -> None:
-    """When this fails: `python -m dispatch.schema`."""
+    """When this fails: `python -m dispatch.log.schema`."""
     page = (DOCS / "log.md").read_text("utf-8")
     assert renewed(page) == page
     assert "| `tokens_evaluated` | integer | if known | Tokens that these calls evaluated. |" in page
@@ -25,7 +25,7 @@ def test_the_documented_fields_are_those_of_the_records() -> None:
 
 
 def test_the_json_schema_file_is_current() -> None:
-    """When this fails: `python -m dispatch.schema`."""
+    """When this fails: `python -m dispatch.log.schema`."""
     assert json.loads((DOCS / "log.schema.json").read_text("utf-8")) == json_schema()
 
 

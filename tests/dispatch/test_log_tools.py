@@ -13,10 +13,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dispatch.diff import diff
-from dispatch.log import LogWriter
-from dispatch.read import LogReader, Prompts
-from dispatch.records import (
+from dispatch.cli.logs import app as log_app
+from dispatch.cli.logs import diff_command, stats_command
+from dispatch.log.diff import diff
+from dispatch.log.reader import LogReader, Prompts
+from dispatch.log.records import (
     CartridgeRecord,
     DecisionRecord,
     Ending,
@@ -28,12 +29,11 @@ from dispatch.records import (
     Outcome,
     RuleRecord,
 )
-from dispatch.redact import Redactor
-from dispatch.replay import Verdict, replay
-from dispatch.stats import stats
-from dispatch.table import COLUMNS, redacted_copy, write_csv, write_parquet
-from kernel.cli.logs import app as log_app
-from kernel.cli.logs import diff_command, stats_command
+from dispatch.log.redact import Redactor
+from dispatch.log.replay import Verdict, replay
+from dispatch.log.stats import stats
+from dispatch.log.table import COLUMNS, redacted_copy, write_csv, write_parquet
+from dispatch.log.writer import LogWriter
 from kernel.errors import UsageError
 from kernel.opcode import Instruction
 

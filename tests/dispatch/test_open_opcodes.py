@@ -14,23 +14,24 @@ import pytest
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dispatch.decide import decide_again
-from dispatch.log import LogWriter
-from dispatch.players import ModelPlayer, Open, RandomPlayer, leaves, open_opcodes
-from dispatch.read import LogReader
-from dispatch.records import Header, RuleRecord
-from dispatch.replay import Verdict, replay
-from dispatch.session import Session
-from dispatch.wire import FORMS, Wire, form
+from dispatch.cli.stage import line
+from dispatch.log.reader import LogReader
+from dispatch.log.records import Header, RuleRecord
+from dispatch.log.replay import Verdict, replay
+from dispatch.log.writer import LogWriter
+from dispatch.session.decide import decide_again
+from dispatch.session.players import ModelPlayer, Open, RandomPlayer, leaves, open_opcodes
+from dispatch.session.session import Session
+from dispatch.wire.wire import FORMS, Wire, form
 from kernel.api import Kernel
 from kernel.backends.scripted import ScriptedBackend
-from kernel.cli.stage import line
-from kernel.contract import Cartridge, Option, Part, Prompt
-from kernel.decision import Stop
+from kernel.choose.decision import Stop
+from kernel.choose.rule import Rule
+from kernel.contract import Cartridge, Option
 from kernel.errors import BuildError, ContextError, IllegalInstructionError, NoLegalOpcodeError
 from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction, Opcode
-from kernel.rule import Rule
-from kernel.vocab import NORMAL, Vocabulary
+from kernel.prompt import Part, Prompt
+from kernel.text.vocabulary import NORMAL, Vocabulary
 
 forms = pytest.mark.parametrize("wire", list(FORMS))
 

@@ -10,18 +10,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dispatch.keeper import RowKeeper
-from dispatch.players import ModelPlayer, PlannerPlayer, RandomPlayer, Situation, declared
-from dispatch.turn import Tally, Turn, record
-from dispatch.wire import Wire, form
-from kernel import score
+from dispatch.log.keeper import RowKeeper
+from dispatch.session.players import ModelPlayer, PlannerPlayer, RandomPlayer, Situation, declared
+from dispatch.session.turn import Tally, Turn, record
+from dispatch.wire.wire import Wire, form
 from kernel.api import Kernel
 from kernel.backends.scripted import ScriptedBackend
-from kernel.contract import Cartridge, Option, Part, Prompt
+from kernel.choose import score
+from kernel.choose.rule import Rule, RuleName
+from kernel.contract import Cartridge, Option
 from kernel.errors import NoLegalOpcodeError
 from kernel.opcode import Instruction
-from kernel.rule import Rule, RuleName
-from kernel.vocab import NORMAL, Vocabulary
+from kernel.prompt import Part, Prompt
+from kernel.text.vocabulary import NORMAL, Vocabulary
 
 PROMPT = Prompt((Part("go:"),), ((Part("no:"),),))
 

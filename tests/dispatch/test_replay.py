@@ -11,8 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from cartridges.tetris import make as make_tetris
-from dispatch.log import LogWriter
-from dispatch.records import (
+from dispatch.log.records import (
     CartridgeRecord,
     DecisionRecord,
     Ending,
@@ -22,7 +21,8 @@ from dispatch.records import (
     Offer,
     Outcome,
 )
-from dispatch.replay import Step, Verdict, replay
+from dispatch.log.replay import Step, Verdict, replay
+from dispatch.log.writer import LogWriter
 from kernel.contract import Cartridge
 from kernel.errors import CartridgeError, IllegalInstructionError
 from kernel.opcode import HALT_INSTRUCTION, Instruction

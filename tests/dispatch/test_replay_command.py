@@ -20,8 +20,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from cartridges.tetris import make as make_tetris
-from dispatch.log import LogWriter
-from dispatch.records import (
+from dispatch.cli.frame import Frame, shown
+from dispatch.cli.replay import make_cartridge, replay_command
+from dispatch.log.records import (
     CartridgeRecord,
     DecisionRecord,
     Ending,
@@ -32,14 +33,13 @@ from dispatch.records import (
     Outcome,
     TokenRow,
 )
-from dispatch.replay import Step, replay
-from kernel.cli.frame import Frame, shown
-from kernel.cli.replay import make_cartridge, replay_command
+from dispatch.log.replay import Step, replay
+from dispatch.log.writer import LogWriter
 from kernel.opcode import Instruction
 
 app = typer.Typer()
 app.command("replay")(replay_command)
-PROGRAM = "import typer; from kernel.cli.replay import replay_command; typer.run(replay_command)"
+PROGRAM = "import typer; from dispatch.cli.replay import replay_command; typer.run(replay_command)"
 
 
 @pytest.fixture

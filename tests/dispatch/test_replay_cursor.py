@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dispatch.cursor import Cursor
-from dispatch.replay import Step, Verdict, replay
+from dispatch.log.cursor import Cursor
+from dispatch.log.replay import Step, Verdict, replay
 
 
 @pytest.fixture(scope="module")

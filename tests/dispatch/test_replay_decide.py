@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 
 from cartridges.robot import make as make_robot
 from cartridges.scavenger import make as make_scavenger
-from dispatch.decide import DecideReport, changes, decide_again, logged_rule
-from dispatch.log import LogWriter
-from dispatch.players import ModelPlayer, PlannerPlayer
-from dispatch.read import LogReader
-from dispatch.records import Ending, Header, ModelRecord, RuleRecord
-from dispatch.redact import Redactor
-from dispatch.session import Session
-from dispatch.wire import Wire
+from dispatch.log.reader import LogReader
+from dispatch.log.records import Ending, Header, ModelRecord, RuleRecord
+from dispatch.log.redact import Redactor
+from dispatch.log.writer import LogWriter
+from dispatch.session.decide import DecideReport, changes, decide_again, logged_rule
+from dispatch.session.players import ModelPlayer, PlannerPlayer
+from dispatch.session.session import Session
+from dispatch.wire.wire import Wire
 from kernel.api import Kernel
 from kernel.backends.scripted import ScriptedBackend
+from kernel.choose.rule import Rule
 from kernel.errors import LogError
-from kernel.rule import Rule
-from kernel.vocab import NORMAL, Vocabulary
+from kernel.text.vocabulary import NORMAL, Vocabulary
 
 VERSIONS = {"llama-cpp-python": "1"}
 Row = Callable[[tuple[int, ...]], NDArray[np.float32]]

@@ -19,21 +19,22 @@ import pytest
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dispatch.log import LogWriter
-from dispatch.players import Choice, ModelPlayer, PlannerPlayer, Player, RandomPlayer, Situation
-from dispatch.read import LogReader
-from dispatch.records import CartridgeRecord, DecisionRecord, Ending, Header
-from dispatch.replay import Verdict, replay
-from dispatch.resume import resume
-from dispatch.session import Session
-from dispatch.several import guide_of
-from dispatch.wire import Wire
+from dispatch.log.reader import LogReader
+from dispatch.log.records import CartridgeRecord, DecisionRecord, Ending, Header
+from dispatch.log.replay import Verdict, replay
+from dispatch.log.resume import resume
+from dispatch.log.writer import LogWriter
+from dispatch.session.guides import guide_of
+from dispatch.session.players import Choice, ModelPlayer, PlannerPlayer, Player, RandomPlayer, Situation
+from dispatch.session.session import Session
+from dispatch.wire.wire import Wire
 from kernel.api import Kernel
 from kernel.backends.scripted import ScriptedBackend
-from kernel.contract import Cartridge, Explained, Option, Part, Prompt
+from kernel.contract import Cartridge, Option
 from kernel.errors import BuildError, IllegalInstructionError, UsageError
 from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction, Opcode
-from kernel.vocab import NORMAL, Vocabulary
+from kernel.prompt import Explained, Part, Prompt
+from kernel.text.vocabulary import NORMAL, Vocabulary
 
 
 class Switch(Opcode):

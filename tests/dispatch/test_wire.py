@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cartridges.registry import load
-from dispatch.calling import opcode_shape
-from dispatch.players import declared
-from dispatch.wire import FORMS, Wire, form
+from dispatch.loading.registry import load
+from dispatch.session.players import declared
+from dispatch.wire.calling import opcode_shape
+from dispatch.wire.wire import FORMS, Wire, form
 from kernel.contract import Cartridge
 from kernel.errors import BuildError, OpcodeError, UsageError, WireError
 from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction, Opcode
-from kernel.recogniser import Recogniser
+from kernel.shape.recogniser import Recogniser
 
 CARTRIDGES = [
     load("tetris", opcodes="moves"),

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernel import api, store
+from kernel import api
 from kernel.api import Kernel
 from kernel.backends.llama_cpp import LlamaCppBackend
 from kernel.backends.scripted import ScriptedBackend
-from kernel.compile import Literal, OpcodeSet
-from kernel.contract import Explained, Part, Prompt
-from kernel.decision import Decision, Stop
+from kernel.choose.decision import Decision, Stop
+from kernel.choose.rule import Rule, RuleName
 from kernel.errors import BuildError, ContextError, NoLegalOpcodeError, StoreError, UnknownModelError, UsageError
-from kernel.request import explained
-from kernel.rule import Rule, RuleName
+from kernel.prompt import Explained, Part, Prompt, explained
+from kernel.trie import store
+from kernel.trie.opcodes import Literal, OpcodeSet
 
 HOME = ["heater warmer", "heater cooler", "music play"]
 
@@ -154,7 +154,7 @@ def test_a_large_set_is_compiled_once_for_all_processes(
     first = fresh().compile(texts)
     (file,) = (tmp_path / "tries").glob("*.trie")
     with monkeypatch.context() as patch:
-        patch.setattr("kernel.compile.tokenize_bulk", None)  # would fail if it were called
+        patch.setattr("kernel.trie.opcodes.tokenize_bulk", None)  # would fail if it were called
         second = fresh().compile(texts)
     np.testing.assert_array_equal(second.trie.ids, first.trie.ids)
     np.testing.assert_array_equal(second.scored, first.scored)
@@ -189,7 +189,7 @@ def test_a_shipped_set_is_mapped_once_and_only_where_it_fits(
     kernel = taking("items")
     kernel.choose("Do:", ["this", "that"], rule="exact")  # options of a choice are no set to keep
     with monkeypatch.context() as patch:
-        patch.setattr("kernel.compile.tokenize_bulk", None)  # would fail if it were called
+        patch.setattr("kernel.trie.opcodes.tokenize_bulk", None)  # would fail if it were called
         np.testing.assert_array_equal(kernel.compile(texts).trie.ids, made.trie.ids)
     assert len(kernel.compile(texts[:5])) == 5, "the file was for one set"
     for file, words, literals, said in (

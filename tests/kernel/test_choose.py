@@ -15,16 +15,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernel import choose, score
 from kernel.backends.scripted import ScriptedBackend
-from kernel.choose import Chooser
-from kernel.compile import Literal, OpcodeSet
-from kernel.context import Context
-from kernel.decision import Decision, Stop
+from kernel.choose import chooser as choose
+from kernel.choose import score
+from kernel.choose.chooser import Chooser
+from kernel.choose.decision import Decision, Stop
+from kernel.choose.rule import Rule, RuleName
 from kernel.errors import BackendError, BuildError, ContextError, LogitsError, NoLegalOpcodeError, UsageError
-from kernel.rule import Rule, RuleName
-from kernel.subset import Subset
-from kernel.vocab import NORMAL, Vocabulary
+from kernel.memory.memory import Context
+from kernel.text.vocabulary import NORMAL, Vocabulary
+from kernel.trie.opcodes import Literal, OpcodeSet
+from kernel.trie.subset import Subset
 
 Table = Mapping[tuple[str, ...], Mapping[str, float]]
 

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.backends.scripted import ScriptedBackend
-from kernel.compile import Literal, OpcodeSet
-from kernel.context import Context
+from kernel.choose.score import Scorer
 from kernel.errors import BuildError, NoLegalOpcodeError
-from kernel.score import Scorer
-from kernel.vocab import NORMAL, Vocabulary
+from kernel.memory.memory import Context
+from kernel.text.vocabulary import NORMAL, Vocabulary
+from kernel.trie.opcodes import Literal, OpcodeSet
 
 Load = Callable[[str], Vocabulary]
 SIX = ["go", "go north", "pick", "pickaxe", "say", "saying"]

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernel import compile as module
-from kernel.compile import END, Literal, OpcodeSet, compile_cached
 from kernel.errors import BuildError
-from kernel.vocab import Vocabulary
+from kernel.text.vocabulary import Vocabulary
+from kernel.trie import opcodes as module
+from kernel.trie.opcodes import END, Literal, OpcodeSet, compile_cached
 
 Load = Callable[[str], Vocabulary]
 

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kernel.backends.scripted import ScriptedBackend
-from kernel.compile import OpcodeSet
-from kernel.context import MAIN, Context, Cost, Growth
-from kernel.contract import Part
+from kernel.choose.score import Scorer
 from kernel.errors import BackendError, ContextError
-from kernel.score import Scorer
-from kernel.subset import Subset
-from kernel.tree import STEM, ScoreTree, grow
-from kernel.trie import Trie
-from kernel.vocab import NORMAL, Vocabulary
+from kernel.memory.memory import MAIN, Context, Cost, Growth
+from kernel.memory.tree import STEM, ScoreTree, grow
+from kernel.prompt import Part
+from kernel.text.vocabulary import NORMAL, Vocabulary
+from kernel.trie.opcodes import OpcodeSet
+from kernel.trie.subset import Subset
+from kernel.trie.trie import Trie
 
 Row = NDArray[np.float32]
 SEQUENCES = [[1, 2, 3], [1, 2, 4, 5], [1, 6], [9]]  # drawn in test_tree.py

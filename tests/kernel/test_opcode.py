@@ -10,14 +10,14 @@ from typing import Any, ClassVar, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from dispatch.calling import opcode_shape
-from dispatch.wire import FORMS, Wire
+from dispatch.wire.calling import opcode_shape
+from dispatch.wire.wire import FORMS, Wire
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.contract import Cartridge
 from kernel.errors import OpcodeError
-from kernel.listing import texts
 from kernel.opcode import Halt, Instruction, Opcode
-from kernel.stages import Stages
+from kernel.shape.listing import texts
+from kernel.write.stages import Stages
 
 
 class Mode(enum.Enum):

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel.errors import OpcodeError
-from kernel.listing import MANY, Counter, texts
-from kernel.numbers import integer, number
-from kernel.pattern import parse
-from kernel.recogniser import Recogniser
-from kernel.shape import Chars, Except, Ref, Repeat, Scalar, Shape, Text, alt, seq
-from kernel.strings import FORMATS, string
+from kernel.shape.listing import MANY, Counter, texts
+from kernel.shape.numbers import integer, number
+from kernel.shape.pattern import parse
+from kernel.shape.recogniser import Recogniser
+from kernel.shape.shape import Chars, Except, Ref, Repeat, Scalar, Shape, Text, alt, seq
+from kernel.shape.strings import FORMATS, string
 
 whole = st.integers(-1500, 1500)
 

@@ -190,7 +190,7 @@ CASES: dict[str, tuple[str, tuple[str, ...]]] = {
         "minus infinity breaks the JSON",
         (
             "kernel/test_choose.py::test_a_legal_id_that_is_no_number_is_impossible",
-            "kernel/test_inspect.py::test_choose_prints_one_strict_json_document",
+            "dispatch/test_inspect.py::test_choose_prints_one_strict_json_document",
             "dispatch/test_log.py::test_numbers_that_are_not_finite_have_an_agreed_form_and_come_back",
             "dispatch/test_log_ledger.py::test_what_is_not_finite_is_impossible",
             "dispatch/test_replay.py::test_scores_that_are_not_finite_do_not_disturb_a_replay",

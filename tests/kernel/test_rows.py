@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel.errors import LogitsError
-from kernel.rows import RowReader
+from kernel.memory.rows import RowReader
 
 INF = float("inf")
 NAN = float("nan")

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from kernel.choose.rule import Rule, RuleName
 from kernel.errors import UsageError
-from kernel.rule import Rule, RuleName
 
 
 def test_a_rule_is_found_by_its_name() -> None:

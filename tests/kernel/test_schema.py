@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel.canon import canonical
-from kernel.dialect import translate
 from kernel.errors import OpcodeError
-from kernel.keywords import Report
-from kernel.listing import texts
-from kernel.recogniser import Recogniser
-from kernel.schema import read_parameters, read_value
+from kernel.shape.dialect import translate
+from kernel.shape.keywords import Report
+from kernel.shape.listing import texts
+from kernel.shape.recogniser import Recogniser
+from kernel.shape.schema import read_parameters, read_value
 
 Values = list[Any]
 Schema = dict[str, Any]

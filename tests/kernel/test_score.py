@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from kernel.backends.llama_cpp import LlamaCppBackend
 from kernel.backends.scripted import ScriptedBackend
-from kernel.compile import Literal, OpcodeSet
-from kernel.context import Context
+from kernel.choose.score import TREES_KEPT, Scorer, Scores
 from kernel.errors import BackendError, ContextError, LogitsError
-from kernel.score import TREES_KEPT, Scorer, Scores
+from kernel.memory.memory import Context
+from kernel.trie.opcodes import Literal, OpcodeSet
 
 ARCHES = ["llama", "gemma3", "lfm2", "mamba"]
 TOLERANCE = 2e-3

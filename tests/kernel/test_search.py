@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel.backends.scripted import ScriptedBackend
-from kernel.compile import Literal, OpcodeSet
-from kernel.context import Context
+from kernel.choose.search import BestFirst, Found
 from kernel.errors import BuildError
-from kernel.rows import RowReader
-from kernel.search import BestFirst, Found
-from kernel.subset import Subset
+from kernel.memory.memory import Context
+from kernel.memory.rows import RowReader
+from kernel.trie.opcodes import Literal, OpcodeSet
+from kernel.trie.subset import Subset
 
 PROMPT = "The best: "
 

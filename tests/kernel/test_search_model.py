@@ -17,14 +17,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from kernel import score
 from kernel.api import Kernel
 from kernel.backends.llama_cpp import LlamaCppBackend
-from kernel.compile import Literal, OpcodeSet
-from kernel.context import Context
-from kernel.rule import Rule, RuleName
-from kernel.score import Scorer
-from kernel.tree import grow
+from kernel.choose import score
+from kernel.choose.rule import Rule, RuleName
+from kernel.choose.score import Scorer
+from kernel.memory.memory import Context
+from kernel.memory.tree import grow
+from kernel.trie.opcodes import Literal, OpcodeSet
 
 pytestmark = [pytest.mark.model, pytest.mark.slow]
 

@@ -14,16 +14,16 @@ import pytest
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.backends.scripted import ScriptedBackend
 from kernel.canon import canonical
-from kernel.context import Context
 from kernel.errors import ContextError, NoLegalOpcodeError
-from kernel.generate import write
-from kernel.matcher import Matcher
-from kernel.recogniser import Recogniser
-from kernel.schema import read_parameters, read_value
-from kernel.shape import seq
-from kernel.slots import Grammar
-from kernel.stages import Stages
-from kernel.vocab import CONTROL, Vocabulary
+from kernel.memory.memory import Context
+from kernel.shape.recogniser import Recogniser
+from kernel.shape.schema import read_parameters, read_value
+from kernel.shape.shape import seq
+from kernel.text.vocabulary import CONTROL, Vocabulary
+from kernel.write.matcher import Matcher
+from kernel.write.slots import Grammar
+from kernel.write.stages import Stages
+from kernel.write.writer import write
 
 CLOSER = "<|/call|>\n"
 Schema = dict[str, Any]

@@ -14,17 +14,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel import stages as stages_module
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.canon import canonical
-from kernel.compile import OpcodeSet
 from kernel.errors import BuildError, ContextError, NoLegalOpcodeError
-from kernel.listing import texts
-from kernel.matcher import Matcher
-from kernel.schema import read_parameters, read_value
-from kernel.shape import Scalar, Shape, Text, alt, seq
-from kernel.stages import Stages
-from kernel.vocab import Vocabulary
+from kernel.shape.listing import texts
+from kernel.shape.schema import read_parameters, read_value
+from kernel.shape.shape import Scalar, Shape, Text, alt, seq
+from kernel.text.vocabulary import Vocabulary
+from kernel.trie.opcodes import OpcodeSet
+from kernel.write import stages as stages_module
+from kernel.write.matcher import Matcher
+from kernel.write.stages import Stages
 
 CLOSER = "\n@toy\n"
 

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernel import stages as stages_module
 from kernel.backends.llama_cpp import LlamaCppBackend, read_vocabulary
 from kernel.backends.scripted import ScriptedBackend
-from kernel.context import Context
-from kernel.contract import Part
 from kernel.errors import UsageError
-from kernel.rows import RowReader
-from kernel.schema import read_parameters
-from kernel.shape import Text, seq
-from kernel.staged_search import StagedSearch
-from kernel.stages import Stages
-from kernel.vocab import Vocabulary
+from kernel.memory.memory import Context
+from kernel.memory.rows import RowReader
+from kernel.prompt import Part
+from kernel.shape.schema import read_parameters
+from kernel.shape.shape import Text, seq
+from kernel.text.vocabulary import Vocabulary
+from kernel.write import stages as stages_module
+from kernel.write.staged_search import StagedSearch
+from kernel.write.stages import Stages
 
 CLOSER = "\n@toy\n"
 SCHEMA = {

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from kernel.errors import StoreError
-from kernel.store import Stored, cached, load, save
-from kernel.trie import Trie
+from kernel.trie.store import Stored, cached, load, save
+from kernel.trie.trie import Trie
 
 KEYS = {"tokenizer": "b2:aa", "schema": "b2:bb"}
 SEQUENCES = [[5, 6, 7], [5, 6, 8, 9], [4]]
@@ -142,8 +142,8 @@ def test_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
 KILLED = """
     import os, sys, time
     from pathlib import Path
-    from kernel import arrays, store
-    from kernel.trie import Trie
+    from kernel.trie import arrays, store
+    from kernel.trie.trie import Trie
     write = arrays._write
     def slow(file, *rest):
         write(file, *rest)

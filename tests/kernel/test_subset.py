@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel.errors import NoLegalOpcodeError
-from kernel.subset import Subset
-from kernel.trie import Trie
+from kernel.trie.subset import Subset
+from kernel.trie.trie import Trie
 
 TWO_LEVELS = [[a, b, 7] for a in range(6) for b in range(30)]
 

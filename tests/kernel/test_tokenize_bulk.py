@@ -9,12 +9,11 @@ from random import Random
 import numpy as np
 import pytest
 
-from kernel import joined
-from kernel import tokenize_bulk as bulk
-from kernel.cuts import safe_cuts
 from kernel.errors import BuildError
-from kernel.joined import Tables, tokenize_joined
-from kernel.vocab import BYTE, NORMAL, USER_DEFINED, Vocabulary
+from kernel.text import bulk, joined
+from kernel.text.cuts import safe_cuts
+from kernel.text.joined import Tables, tokenize_joined
+from kernel.text.vocabulary import BYTE, NORMAL, USER_DEFINED, Vocabulary
 
 
 @pytest.fixture(autouse=True)

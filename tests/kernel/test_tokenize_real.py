@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from kernel.backends.llama_cpp import read_vocabulary
-from kernel.cuts import safe_cuts
 from kernel.errors import BuildError
-from kernel.joined import Tables, tokenize_joined
-from kernel.tokenize_bulk import PartTokenizer, tokenize_bulk
-from kernel.vocab import Vocabulary
+from kernel.text.bulk import PartTokenizer, tokenize_bulk
+from kernel.text.cuts import safe_cuts
+from kernel.text.joined import Tables, tokenize_joined
+from kernel.text.vocabulary import Vocabulary
 
 SCRAPS = [
     *[" ", "  ", "   ", "\n", "\n\n", "\t", "\r\n", "'", "'s", "'S", "'re", "'LL", "''", '"', "-", "--", "_", "__"],

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kernel.errors import NoLegalOpcodeError
-from kernel.subset import Subset
-from kernel.tree import STEM, ScoreTree, grow
-from kernel.trie import Trie
+from kernel.memory.tree import STEM, ScoreTree, grow
+from kernel.trie.subset import Subset
+from kernel.trie.trie import Trie
 
 # Leaves 0..3 over the ids 1..9:
 #

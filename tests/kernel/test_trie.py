@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel.errors import BuildError
-from kernel.ordering import Ordering, duplicates, extended, proper_prefixes
-from kernel.trie import Trie
+from kernel.trie.ordering import Ordering, duplicates, extended, proper_prefixes
+from kernel.trie.trie import Trie
 
 # A toy vocabulary, drawn as a tree of its pieces:
 #

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernel.ordering import Ordering
-from kernel.store import load, save
-from kernel.subset import Subset
-from kernel.trie import Trie
+from kernel.trie.ordering import Ordering
+from kernel.trie.store import load, save
+from kernel.trie.subset import Subset
+from kernel.trie.trie import Trie
 
 MILLION = 1_000_000
 ROOM = 8  # a shared, slow machine; the benchmark states the times themselves

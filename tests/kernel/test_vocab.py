@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel.backends.llama_cpp import read_vocabulary
-from kernel.contract import Part
 from kernel.errors import BuildError
-from kernel.vocab import CONTROL, UNKNOWN, UNUSED, Vocabulary
+from kernel.prompt import Part
+from kernel.text.vocabulary import CONTROL, UNKNOWN, UNUSED, Vocabulary
 
 # name: (ids, pieces longer than the wrapper's 32 bytes, longest piece in bytes, whether prompts begin with BOS)
 GENERATIVE = {

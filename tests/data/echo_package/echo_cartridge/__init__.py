@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, Self
 
-from cartridges.phrasing import offered
-from kernel.contract import Cartridge, Engine, Option, Prompt
+from cartridges.kit.phrasing import offered
+from kernel.contract import Cartridge, Engine, Option
 from kernel.errors import IllegalInstructionError
 from kernel.opcode import Instruction, Opcode
-from kernel.request import asked
+from kernel.prompt import Prompt, asked
 
 
 class Say(Opcode):

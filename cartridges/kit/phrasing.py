@@ -1,0 +1,83 @@
+"""The forms of prompt that cartridges share: what commands mean, and marked options. Knows no cartridge, no tokenizer.
+
+A piece of template text never ends in a space: what follows brings its own, because whole words and a lone space are
+cut into different tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kernel.contract import Option
+from kernel.errors import CartridgeError
+from kernel.opcode import Instruction
+from kernel.opcode.words import words
+from kernel.prompt import Explained, Part, Prompt
+
+
+def explanations(commands: Sequence[Instruction], said: Mapping[str, tuple[str, str, str]]) -> tuple[Explained, ...]:
+    """Return phrase, occasion and example request of each command, in the order of the commands.
+
+    Raises CartridgeError when a command has none, or one is there that is no command.
+    """
+    known = [words(command) for command in commands]
+    if odd := sorted(set(known) ^ set(said)):
+        raise CartridgeError(f"the guide and the commands differ in {odd[0]!r}")
+    return tuple(Explained(name, *said[name]) for name in known)
+
+
+def offered(situation: str, options: Sequence[Option]) -> Prompt:
+    """Return the options with the one of the highest score marked, the situation, and a blank; see `marked`.
+
+    >>> stop, hello = Instruction.of("robot", "stop"), Instruction.of("robot", "speak", phrase="hello")
+    >>> prompt = offered("The door opens.", [Option(stop, -2), Option(hello, -1)])
+    >>> print("".join(part.text for part in prompt.parts))
+    - good: stop
+    - best: speak hello
+    The door opens.
+    Best move:
+    >>> print("".join(part.text for part in prompt.rotations[0]))
+    - best: speak hello
+    - good: stop
+    The door opens.
+    Best move:
+    """
+    labels = [words(option.instruction) for option in options]
+    return marked(labels, highest(options), marks=("best", "good"), question=f"{situation}\nBest move:")
+
+
+def highest(options: Sequence[Option]) -> int:
+    """Return the place of the option with the highest score, of equal ones the first; -1 when there is none."""
+    return max(range(len(options)), key=lambda n: options[n].score, default=-1)
+
+
+def marked(
+    labels: Sequence[str],
+    best: int,
+    *,
+    marks: tuple[str, str],
+    question: str,
+    lead: tuple[Part, ...] = (),
+    null_lead: tuple[Part, ...] = (),
+) -> Prompt:
+    """Return options a line each, one of them marked as the best, and a blank for it: in this order, and rotated.
+
+    In the null prompts none is the best, so what is left is the mark. A label has to be said exactly as its opcode is:
+    a small model ratifies by copying, and it copies tokens.
+
+    Args:
+        best: place of the marked one in `labels`, or -1.
+        marks: of the best one, and of every other.
+        lead: what stands before the list; `null_lead` stands there in the null prompts.
+    """
+    orders = [[*range(n, len(labels)), *range(n)] for n in range(len(labels))] or [[]]
+
+    def parts(before: tuple[Part, ...], order: Sequence[int], best: int) -> tuple[Part, ...]:
+        lines = "".join(f"- {marks[n != best]}: {labels[n]}\n" for n in order)
+        return (*before, Part(f"{lines}{question}", trusted=True))
+
+    return Prompt(
+        parts(lead, orders[0], best),
+        tuple(parts(null_lead, order, -1) for order in orders),
+        tuple(parts(lead, order, best) for order in orders[1:]),
+    )

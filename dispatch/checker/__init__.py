@@ -1,0 +1,15 @@
+"""The public checker: does a cartridge keep the contract? Knows no cartridge, no model and no wire form by name.
+
+    report = check_cartridge(make(), vocabularies={"gpt-2": vocabulary}, wires={"compact": Wire([make()])})
+    assert report.ok, report
+
+`python -m kernel check NAME` does this from the command line, `dispatch.cli.check.check` from a test.
+"""
+
+from __future__ import annotations
+
+from dispatch.checker.report import Finding, Report, Status
+from dispatch.checker.run import CHECKS, check_cartridge
+from dispatch.checker.subject import BUDGET, STEPS, Speller
+
+__all__ = ["BUDGET", "CHECKS", "STEPS", "Finding", "Report", "Speller", "Status", "check_cartridge"]

@@ -1,0 +1,178 @@
+"""Checks of the engine: the same seed, copies, endings, refusals, counts. Knows no prompt and no tokens."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+
+from dispatch.checker.report import FaultError, SkipError
+from dispatch.checker.subject import SHORT, Subject, part, trace
+from kernel.contract import Engine
+from kernel.errors import IllegalInstructionError
+from kernel.opcode import HALT_INSTRUCTION, Instruction
+
+LONG = 200
+"""Steps of the games whose states are compared."""
+
+
+def same_seed(subject: Subject) -> str:
+    """Same seed, same states."""
+    subject.by_chance()
+    lines = 0
+    for seed in subject.seeds:
+        engine = subject.cartridge.engine()
+        first = trace(engine, seed, LONG)
+        if (parted := part(first, trace(subject.cartridge.engine(), seed, LONG))) is not None:
+            raise FaultError(f"seed {seed}: two engines part at {parted}")
+        if (parted := part(first, trace(engine, seed, LONG))) is not None:
+            raise FaultError(f"seed {seed}: reset leaves something of the game before: {parted}")
+        lines += len(first)
+    if len(subject.seeds) > 1 and lines == 2 * len(subject.seeds):
+        raise FaultError("every game ends before its first step")
+    return f"seeds {_listed(subject)}, up to {LONG} steps, three times each"
+
+
+def another_process(subject: Subject) -> str:
+    """Same seed, same states in another process."""
+    if subject.elsewhere is None:
+        raise SkipError("needs a cartridge that another process can find by name")
+    for seed, there in zip(subject.seeds, subject.elsewhere(subject.seeds, LONG), strict=True):
+        here = trace(subject.cartridge.engine(), seed, LONG)
+        if (parted := part(here, there)) is not None:
+            raise FaultError(
+                f"seed {seed}: another process comes to another game, {parted}; the order of a set, hash() of text, "
+                "the clock and random without a seed differ there"
+            )
+    return f"seeds {_listed(subject)}, with other hashes of text"
+
+
+def copies(subject: Subject) -> str:
+    """Copies are independent."""
+    steps = 0
+    for seed in subject.seeds:
+        rng = random.Random(seed)
+        for where, engine in subject.game(seed):
+            before = engine.state_hash()
+            twin = engine.copy()
+            if type(twin) is not type(engine) or twin.state_hash() != before:
+                raise FaultError(f"{where}: copy() of {before!r} is {twin!r} in state {twin.state_hash()!r}")
+            _play(twin, rng, 3)
+            if engine.state_hash() != before:
+                raise FaultError(f"{where}: three steps of a copy changed the engine")
+            one, other = engine.copy(), engine.copy()
+            parted = part(_play(one, random.Random(steps), SHORT), _play(other, random.Random(steps), SHORT))
+            if parted is not None:
+                raise FaultError(f"{where}: two copies part with the same instructions, {parted}; is chance copied?")
+            steps += 1
+    return f"{steps} states, each copied three times and played on"
+
+
+def random_player(subject: Subject) -> str:
+    """A random player survives, and legal() is empty exactly at the end."""
+    known = set(subject.instructions)
+    subject.by_chance()
+    engine = subject.engine(0)
+    rng = random.Random(0)
+    endings: Counter[str] = Counter()
+    at_once = 0
+    for step in range(subject.steps):
+        before = engine.state_hash()
+        legal = list(engine.legal())
+        ended = engine.ended()
+        if list(engine.legal()) != legal or engine.state_hash() != before:
+            raise FaultError(f"step {step}: legal() changes the engine")
+        if bool(legal) != (ended is None):
+            raise FaultError(f"step {step}: {len(legal)} instructions are legal and ended() is {ended!r}")
+        if ended is not None:
+            endings[ended] += 1
+            at_once += 1
+            if at_once > 1:
+                raise FaultError(f"seed {len(endings)}: the game has ended right after reset: {ended!r}")
+            engine.reset(step)
+            continue
+        at_once = 0
+        if len(set(legal)) < len(legal):
+            raise FaultError(f"step {step}: {Counter(legal).most_common(1)[0][0]!r} is legal twice")
+        _declared(subject, legal, known, step)
+        said = engine.apply(rng.choice(legal))
+        if not isinstance(said, str):
+            raise FaultError(f"step {step}: apply returned {said!r}, not words")
+    told = ", ".join(f"{count} x {ending}" for ending, count in endings.most_common())
+    return f"{subject.steps} steps, {told or 'no ending'}"
+
+
+def refusals(subject: Subject) -> str:
+    """What is not legal is refused and changes nothing."""
+    tried = 0
+    for seed in subject.seeds:
+        rng = random.Random(seed)
+        for where, engine in subject.game(seed):
+            legal = set(engine.legal())
+            others = [i for i in subject.instructions if i not in legal and i != HALT_INSTRUCTION]
+            for illegal in [*rng.sample(others, min(5, len(others))), *subject.foreign()]:
+                _refused(where, engine, illegal)
+                tried += 1
+        engine = subject.engine(seed)
+        _play(engine, rng, subject.steps)
+        if (ended := engine.ended()) is not None and subject.instructions:
+            _refused(f"seed {seed}, after the end ({ended})", engine, subject.instructions[0])
+            tried += 1
+    return f"{tried} instructions refused"
+
+
+def summaries(subject: Subject) -> str:
+    """The summary is names and numbers that JSON can hold."""
+    names: set[str] = set()
+    for where, engine in subject.game(subject.seeds[0]):
+        before = engine.state_hash()
+        counts = dict(engine.summary())
+        for name, value in counts.items():
+            if not isinstance(name, str) or type(value) not in (int, float, str):
+                raise FaultError(f"{where}: {name!r} is {value!r}; a summary holds int, float and str under names")
+        try:
+            json.dumps(counts, allow_nan=False)
+        except ValueError as error:
+            raise FaultError(f"{where}: {counts!r}: {error}") from error
+        if engine.state_hash() != before:
+            raise FaultError(f"{where}: summary() changes the engine")
+        names |= counts.keys()
+    return f"counts {', '.join(sorted(names))}" if names else "counts nothing"
+
+
+def _listed(subject: Subject) -> str:
+    return ", ".join(map(str, subject.seeds))
+
+
+def _play(engine: Engine, rng: random.Random, steps: int) -> list[str]:
+    """Play on at random until the end; return the states."""
+    states = []
+    for _ in range(steps):
+        legal = engine.legal()
+        if not legal:
+            break
+        said = engine.apply(rng.choice(legal))
+        states.append(f"{engine.state_hash()} {said}")
+    return states
+
+
+def _declared(subject: Subject, legal: list[Instruction], known: set[Instruction], step: int) -> None:
+    open_methods = {opcode.method for opcode in subject.open}
+    for instruction in legal:
+        if instruction not in known and not (
+            instruction.cartridge == subject.cartridge.name and instruction.method in open_methods
+        ):
+            raise FaultError(f"step {step}: {instruction!r} is legal but no opcode of the cartridge declares it")
+
+
+def _refused(where: str, engine: Engine, illegal: Instruction) -> None:
+    before = engine.state_hash()
+    try:
+        said = engine.apply(illegal)
+    except IllegalInstructionError:
+        if engine.state_hash() != before:
+            raise FaultError(f"{where}: {illegal!r} is refused, yet it changed the engine") from None
+        return
+    except Exception as error:
+        raise FaultError(f"{where}: {illegal!r} raises {error!r}; raise IllegalInstructionError") from error
+    raise FaultError(f"{where}: {illegal!r} is not legal, yet apply carries it out: {said!r}")

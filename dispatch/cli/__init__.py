@@ -1,0 +1,46 @@
+"""The command line: one typer app, one module a command. The only place that knows kernel, dispatch and cartridges."""
+
+from __future__ import annotations
+
+import typer
+
+from dispatch.cli import logs, models
+from dispatch.cli.call import call_command
+from dispatch.cli.check import check_command
+from dispatch.cli.choose import choose_command
+from dispatch.cli.compile import compile_command
+from dispatch.cli.evaluate import eval_command
+from dispatch.cli.import_ import import_command
+from dispatch.cli.inspect import inspect_command
+from dispatch.cli.list import list_command
+from dispatch.cli.new import new_command
+from dispatch.cli.replay import replay_command
+from dispatch.cli.run import run_command
+
+app = typer.Typer(
+    name="kernel",
+    help="Constrained choice for small local language models: it selects among options, it does not plan.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("run")(run_command)
+app.command("choose")(choose_command)
+app.command("call")(call_command)
+app.command("inspect")(inspect_command)
+app.command("compile")(compile_command)
+app.command("list")(list_command)
+app.command("new")(new_command)
+app.command("check")(check_command)
+app.command("import")(import_command)
+app.command("eval")(eval_command)
+app.command("replay")(replay_command)
+app.command("stats")(logs.stats_command)
+app.command("diff")(logs.diff_command)
+app.add_typer(logs.app, name="log")
+app.add_typer(models.app, name="models")
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

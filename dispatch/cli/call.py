@@ -1,0 +1,98 @@
+"""`call`: one request in plain words becomes one instruction of a cartridge, and is carried out. Knows no cartridge."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from contextlib import ExitStack
+from typing import Annotated, Any
+
+import typer
+
+from dispatch.cli.common import (
+    N_CTX,
+    AsJson,
+    ContextSize,
+    Model,
+    RuleOption,
+    Threads,
+    failing,
+    load_kernel,
+    make_rule,
+)
+from dispatch.cli.frame import shown
+from dispatch.loading.registry import load
+from dispatch.wire.calling import Call, Caller
+from dispatch.wire.wire import Wire, form
+
+Name = Annotated[str, typer.Argument(help="Cartridge, see `list`; a folder such as ./mytools.", metavar="CARTRIDGE")]
+Request = Annotated[str, typer.Argument(help="What is wanted, in plain words.")]
+Budget = Annotated[int, typer.Option(help="Tokens that the instruction may have.", min=1)]
+Heat = Annotated[float, typer.Option("--temperature", help="Of the arguments; 0 takes the most probable.", min=0)]
+Seed = Annotated[int, typer.Option(help="Of a temperature above 0.")]
+Dry = Annotated[bool, typer.Option("--dry", help="Do not carry it out.")]
+
+
+def call_command(
+    name: Name,
+    request: Request,
+    model: Model = "smollm2",
+    rule: RuleOption = None,
+    max_tokens: Budget = 256,
+    temperature: Heat = 0.0,
+    seed: Seed = 0,
+    wire: Annotated[str, typer.Option(help="Wire form: tagged or compact.")] = "tagged",
+    dry: Dry = False,
+    as_json: AsJson = False,
+    n_ctx: ContextSize = N_CTX,
+    threads: Threads = None,
+) -> None:
+    """Let the model call a cartridge: it chooses the method and writes the arguments, which always fit their schema.
+
+    Example: call ./mytools "how warm will it be in Paris?"
+    """
+    with failing(), ExitStack() as stack:
+        cartridge = load(name)
+        speller = Wire([cartridge], form(wire))
+        kernel = stack.enter_context(load_kernel(model, n_ctx=n_ctx, threads=threads))
+        caller = Caller(kernel, cartridge, speller)
+        engine = cartridge.engine()
+        engine.reset(seed)
+        started = time.perf_counter()
+        called = caller.call(
+            cartridge.view.prompt(engine, (), request),
+            rule=make_rule(rule),
+            max_tokens=max_tokens,
+            temperature=temperature,
+            seed=seed,
+        )
+        seconds = time.perf_counter() - started
+        result = None if dry else engine.apply(called.instruction)
+    if called.written.closed:
+        print(
+            f"note: the budget of {max_tokens} tokens was used up; the rest was closed for the model", file=sys.stderr
+        )
+    if as_json:
+        print(json.dumps(_document(called, result, seconds), ensure_ascii=False, indent=2))
+        return
+    print(shown(repr(called.instruction)))
+    if result is not None:
+        print(shown(result))
+
+
+def _document(called: Call, result: str | None, seconds: float) -> dict[str, Any]:
+    written, decision = called.written, called.decision
+    return {
+        "cartridge": called.instruction.cartridge,
+        "method": called.instruction.method,
+        "arguments": called.instruction.args,
+        "result": result,
+        "text": written.text,
+        "methods": {} if decision is None else {t: round(p, 4) for t, p in decision.probabilities.items()},
+        "chosen_tokens": written.chosen,
+        "forced_tokens": written.forced,
+        "closed_tokens": written.closed,
+        "passes": written.cost.passes + (0 if decision is None else decision.passes),
+        "seconds": round(seconds, 3),
+    }

@@ -1,0 +1,165 @@
+"""`choose`: one choice among texts, without a cartridge. Knows no wire form and no game."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dispatch.cli.common import (
+    N_CTX,
+    AsJson,
+    Calibration,
+    ContextSize,
+    Model,
+    RuleOption,
+    Temperature,
+    Threads,
+    failing,
+    load_kernel,
+    make_rule,
+)
+from dispatch.cli.frame import shown
+from kernel.choose.decision import Decision
+from kernel.choose.rule import RuleName
+from kernel.errors import UsageError
+
+SHOWN = 30
+"""So many options stand in the table, the most probable first; `--json` has all."""
+
+PromptText = Annotated[
+    str, typer.Option("--prompt", "-p", help="What the model reads; the option follows it. - is stdin.")
+]
+Options = Annotated[list[str] | None, typer.Option("--option", "-o", help="A text to choose; give it several times.")]
+OptionFile = Annotated[
+    Path | None, typer.Option("--options", help="A file of options, one a line.", show_default="none")
+]
+Nulls = Annotated[
+    list[str] | None,
+    typer.Option("--null", help="The same prompt asking for nothing; several are averaged.", show_default="none"),
+]
+Seed = Annotated[int, typer.Option(help="Of --rule sample.")]
+
+
+def choose_command(
+    prompt: PromptText,
+    option: Options = None,
+    options: OptionFile = None,
+    null: Nulls = None,
+    model: Model = "smollm2",
+    rule: RuleOption = None,
+    calibration: Calibration = 1.0,
+    temperature: Temperature = 1.0,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    n_ctx: ContextSize = N_CTX,
+    threads: Threads = None,
+) -> None:
+    """Choose one of some texts: the one that the model prefers, compared whole.
+
+    With --null the rule is calibrated: what the model would say anyway counts for nothing.
+
+    Example: choose --prompt "The opposite of open is" --option shut --option opener
+    """
+    with failing():
+        texts = [*(option or ()), *(_lines(options) if options is not None else ())]
+        if not texts:
+            raise UsageError("nothing to choose from; give --option TEXT twice or more, or --options FILE")
+        name = rule if rule is not None else RuleName.CALIBRATED if null else RuleName.EXACT
+        made = make_rule(name, calibration=calibration, temperature=temperature, seed=seed)
+        if made.name is RuleName.CALIBRATED and not null:
+            raise UsageError("the rule 'calibrated' needs a --null prompt; give one or use --rule exact")
+        asked = sys.stdin.read() if prompt == "-" else prompt
+        with load_kernel(model, n_ctx=n_ctx, threads=threads) as kernel:
+            started = time.perf_counter()
+            with Console(stderr=True).status(f"choosing among {len(texts)}"):
+                decision = kernel.choose(asked, texts, null=null or (), rule=made)
+            seconds = time.perf_counter() - started
+    if as_json:
+        print(json.dumps(_document(decision, seconds), ensure_ascii=False, allow_nan=False))
+    else:
+        _tell(decision, seconds)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return [line for line in path.read_text(encoding="utf-8").splitlines() if line]
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--options {str(path)!r}: {error}; give a text file, one option a line") from error
+
+
+def _order(decision: Decision) -> list[int]:
+    """Return positions in the arrays, the chosen one first, then the most probable; unknown ones last."""
+    shares = [-1.0 if math.isnan(s) else s for s in decision.shares.tolist()]
+    chosen = decision.position
+    return sorted(range(len(shares)), key=lambda i: (i != chosen, -shares[i], int(decision.leaves[i])))
+
+
+def _document(decision: Decision, seconds: float) -> dict[str, Any]:
+    null = decision.null
+    rows = [
+        {
+            "text": decision.texts[i],
+            "index": int(decision.leaves[i]),
+            "probability": _finite(decision.shares[i]),
+            "logprob": _finite(decision.raw[i]),
+            "null_logprob": None if null is None else _finite(null[i]),
+            "score": _finite(decision.scores[i]),
+        }
+        for i in _order(decision)
+    ]
+    return {
+        "text": decision.text,
+        "index": decision.index,
+        "rule": decision.rule,
+        "probability": _finite(decision.probability),
+        "margin": _finite(decision.margin),
+        "legal_mass": _finite(decision.legal_mass),
+        "stop": str(decision.stop),
+        "passes": decision.passes,
+        "tokens_evaluated": decision.tokens_evaluated,
+        "chosen_tokens": decision.chosen_tokens,
+        "forced_tokens": decision.forced_tokens,
+        "seconds": round(seconds, 3),
+        "options": rows,
+    }
+
+
+def _finite(value: float) -> float | None:
+    """Return a number as JSON can hold it: None for what was not evaluated or is impossible."""
+    return float(value) if math.isfinite(value) else None
+
+
+def _tell(decision: Decision, seconds: float) -> None:
+    null = decision.null
+    table = Table("option", "probability", "log-p", *(["null"] if null is not None else []), box=None, pad_edge=False)
+    order = _order(decision)
+    for i in order[:SHOWN]:
+        numbers = [_number(decision.shares[i], "{:.1%}"), _number(decision.raw[i], "{:.2f}")]
+        if null is not None:
+            numbers.append(_number(null[i], "{:.2f}"))
+        style = "bold" if i == decision.position else ""
+        table.add_row(Text(shown(decision.texts[i]), style), *(Text(n, justify="right") for n in numbers))
+    if len(order) > SHOWN:
+        table.add_row(Text(f"and {len(order) - SHOWN} more", "dim"))
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=200)
+    console.print(table)
+    print(
+        f"chosen: {shown(decision.text)}  (rule {decision.rule}, margin {_number(decision.margin, '{:.2f}')}, "
+        f"passes {decision.passes}, tokens evaluated {decision.tokens_evaluated}, "
+        f"legal mass {decision.legal_mass:.3g}, {seconds:.2f} s)"
+    )
+
+
+def _number(value: float, form: str) -> str:
+    return "" if math.isnan(value) else form.format(value)

@@ -1,0 +1,87 @@
+"""`compile`: writes a cartridge's opcodes, tokenized for one model, to a file that is mapped. Knows no cartridge."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from dispatch.cli.common import AsJson, Model, failing
+from dispatch.cli.frame import shown
+from dispatch.loading.registry import load
+from dispatch.session.players import leaves
+from dispatch.wire.wire import Wire, form
+from kernel.models import catalogue as models
+from kernel.trie import store
+from kernel.trie.opcodes import OpcodeSet
+
+Name = Annotated[str, typer.Argument(help="Cartridge, see `list`.", metavar="CARTRIDGE")]
+Output = Annotated[Path, typer.Option("--output", "-o", help="File to write.", dir_okay=False)]
+Opcodes = Annotated[
+    str | None,
+    typer.Option(help="Set of opcodes, where there are several: moves or place.", show_default="the cartridge's own"),
+]
+WireForm = Annotated[str, typer.Option(help="How an instruction is spelled: compact or tagged.")]
+
+
+def compile_command(
+    name: Name,
+    output: Output,
+    model: Model = "smollm2",
+    wire: WireForm = "compact",
+    opcodes: Opcodes = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compile a cartridge's opcodes for a model into a file; read it back once, to be sure.
+
+    Large sets are kept by themselves when they are first used; this is for shipping them: `run CARTRIDGE --compiled
+    FILE` maps it. The file is refused where tokenizer, opcodes or wire form differ.
+
+    Example: compile tetris --model smollm2 -o tetris.trie
+    """
+    from kernel.backends.llama_cpp import read_vocabulary
+
+    with failing():
+        cartridge = load(name, **({} if opcodes is None else {"opcodes": opcodes}))
+        speller = Wire([cartridge], form(wire))
+        vocabulary = read_vocabulary(models.resolve(model, pull=False))
+        started = time.perf_counter()
+        literals = list(leaves(cartridge, speller).values())
+        with Progress(
+            TextColumn("tokenizing"), BarColumn(), MofNCompleteColumn(), console=Console(stderr=True), transient=True
+        ) as bar:
+            task = bar.add_task("", total=None, visible=False)
+            compiled = OpcodeSet(
+                literals,
+                vocabulary,
+                progress=lambda done, total: bar.update(task, completed=done, total=total, visible=True),
+            )
+        seconds = time.perf_counter() - started
+        keys = {"tokenizer": vocabulary.fingerprint, "schema": compiled.schema}
+        kept = compiled.store()
+        store.save(output, kept.trie, extra=kept.extra, **keys)
+        started = time.perf_counter()
+        OpcodeSet(literals, vocabulary, stored=store.load(output, **keys))
+        mapped = time.perf_counter() - started
+    found = {
+        "file": str(output),
+        "bytes": output.stat().st_size,
+        "opcodes": len(compiled),
+        "nodes": compiled.trie.n_nodes,
+        "edges": compiled.trie.n_edges,
+        **keys,
+        "seconds": round(seconds, 3),
+        "seconds_to_map": round(mapped, 3),
+    }
+    if as_json:
+        print(json.dumps(found))
+        return
+    print(
+        f"{shown(str(output))}: {len(compiled)} opcodes, {found['bytes']} bytes; compiled in {seconds:.2f} s, "
+        f"mapped in {mapped:.3f} s"
+    )

@@ -1,0 +1,110 @@
+"""`replay --decide`: makes the decisions of a log again, with the same model or another one, and tells what differs."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import NoReturn
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dispatch.cli.common import N_CTX, load_kernel, make_rule
+from dispatch.cli.frame import shown
+from dispatch.log.reader import LogReader
+from dispatch.log.records import CartridgeRecord, Header
+from dispatch.log.replay import MakeCartridge
+from dispatch.session.decide import DecideReport, Divergence, changes, decide_again, logged_rule
+from dispatch.session.players import ModelPlayer
+from dispatch.wire.wire import Wire, form
+from kernel.contract import Cartridge
+from kernel.errors import UsageError
+
+
+def decide_file(
+    path: Path,
+    make: MakeCartridge,
+    model: str | None,
+    rule: str | None,
+    *,
+    strategy: str | None,
+    tolerance: float,
+    last: int | None,
+    threads: int | None,
+    n_ctx: int | None,
+    as_json: bool,
+) -> NoReturn:
+    """Decide a log again, print what was found and exit."""
+    with LogReader(path) as reader:
+        header = reader.header
+    if model is None and header.model is None:
+        raise UsageError(f"replay: the {header.player} played this log; name the model that decides with --model")
+    name = model or (header.model.name if header.model else "")
+    make, restrategized = (make, ()) if strategy is None else _under(make, header, strategy)
+    chosen = make_rule(rule) if rule else logged_rule(header) or make_rule(None)
+    cartridges = [make(record) for record in header.cartridges]
+    with load_kernel(name, n_ctx=n_ctx or N_CTX, threads=threads) as kernel:
+        player = ModelPlayer(kernel, Wire(cartridges, form(header.wire or "compact")), cartridges, chosen)
+        changed = changes(header, kernel, name, chosen, {"llama-cpp-python": version("llama-cpp-python")})
+        changed += restrategized
+        with Console(stderr=True).status("deciding again"):
+            found = decide_again(path, make, player, changed, tolerance=tolerance, last=last)
+    if as_json:
+        print(found.model_dump_json(indent=2))
+    else:
+        _tell(found)
+    raise typer.Exit(0 if found.good else 1)
+
+
+def _under(make: MakeCartridge, header: Header, strategy: str) -> tuple[MakeCartridge, tuple[str, ...]]:
+    """Return a maker of cartridges that follow a strategy, and what that changes in the log's."""
+    logged = [str((record.options or {}).get("strategy", "none")) for record in header.cartridges]
+
+    def remake(record: CartridgeRecord) -> Cartridge:
+        return make(record.model_copy(update={"options": {**(record.options or {}), "strategy": strategy}}))
+
+    return remake, tuple(f"strategy: {then} then, {strategy} now" for then in dict.fromkeys(logged) if then != strategy)
+
+
+def _tell(found: DecideReport) -> None:
+    """Print a comparison for a person."""
+    total = max(found.decisions, 1)
+    rows = [("changed", change) for change in found.changed]
+    rows += [
+        ("decisions", str(found.decisions)),
+        ("same choice", f"{found.agree} ({100 * found.agree / total:.1f} %)"),
+        (f"other choice, a margin below {found.tolerance:g}", str(found.within)),
+        ("other choice, both margins above", str(found.beyond)),
+    ]
+    if found.planner_first_then is not None and found.planner_first_now is not None:
+        shares = f"{100 * found.planner_first_then:.1f} % then, {100 * found.planner_first_now:.1f} % now"
+        rows.append(("takes the planner's best option", shares))
+    if found.planner_gain is not None:
+        rows.append(
+            ("planner prefers the choice", f"{found.planner_prefers_then} then, {found.planner_prefers_now} now")
+        )
+        rows.append(("planner's score, now less then", f"{found.planner_gain:+.3f} on average where they differ"))
+    if not found.changed:
+        rows.append(("largest shift of a margin", f"{found.largest_shift:.4f}"))
+    if found.rewritten:
+        rows.append(("prompts written again", str(found.rewritten)))
+    if found.prompts_changed:
+        rows.append(("prompts that would differ today", str(found.prompts_changed)))
+    rows += [("first other choice", _told(found.first))] if found.first else []
+    if found.first_beyond and found.first_beyond != found.first:
+        rows.append(("first above the tolerance", _told(found.first_beyond)))
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, value in rows:
+        table.add_row(name, Text(shown(value)))
+    console = Console()
+    if not console.is_terminal:  # a pipe has no width to wrap at
+        console = Console(width=400)
+    console.print(table)
+    print(shown(found.replay.sentence))
+
+
+def _told(found: Divergence) -> str:
+    then = "" if found.margin_then is None else f" (margin {found.margin_then:.3f})"
+    return f"decision {found.n}: {found.then}{then} then, {found.now} (margin {found.margin_now:.3f}) now"

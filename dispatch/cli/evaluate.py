@@ -1,0 +1,125 @@
+"""`eval`: rules x models over labelled states; a table, then one JSON line. Knows no set by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from dispatch.cli.common import failing, load_kernel
+from dispatch.loading.registry import load
+from dispatch.session.evaluate import Result, evaluate
+from dispatch.session.guides import cases_of_all
+from kernel.choose.rule import Rule, RuleName
+from kernel.contract import Cartridge, Case
+from kernel.errors import UnknownCartridgeError, UsageError, did_you_mean
+
+SETS = {"choose": ("choose", ""), "home": ("home", ""), "hints": ("home", "hints"), "tetris": ("tetris", "")}
+
+Sets = Annotated[
+    list[str] | None,
+    typer.Argument(help="Sets: tetris, home, hints, choose, any with cases; several: home+robot."),
+]
+Models = Annotated[list[str] | None, typer.Option("--model", "-m", help="Model; give it several times for several.")]
+Rules = Annotated[list[str] | None, typer.Option("--rule", help="Rule; give it several times for several.")]
+Split = Annotated[str, typer.Option(help="Which part: test, dev or all.")]
+Calibration = Annotated[float, typer.Option(help="Of the rule calibrated, 0 to 1.")]
+Strategy = Annotated[str | None, typer.Option(help="A strategy of the cartridge, added to its prompts.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the JSON line only.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="Also write the JSON to this file.")]
+
+
+def eval_command(
+    sets: Sets = None,
+    models: Models = None,
+    rules: Rules = None,
+    split: Split = "test",
+    calibration: Calibration = 1.0,
+    strategy: Strategy = None,
+    as_json: AsJson = False,
+    output: Output = None,
+) -> None:
+    """Measure rules on labelled states: accuracy with its 95 % interval, chance, spread over positions, cost.
+
+    A set such as `home+scavenger` puts the labelled requests of several cartridges to all of them at once.
+
+    Example: eval home --model smollm2 --model gemma3-270m
+    """
+    with failing():
+        if split not in ("test", "dev", "all"):
+            raise UsageError(f"no split {split!r}; there is: test, dev, all")
+        made = [Rule(r, calibration) for r in rules or list(RuleName)[:3]]  # type: ignore[arg-type]
+        cases = {name: _cases(name, strategy) for name in sets or ["tetris", "home", "choose"]}
+        results = []
+        note = Console(stderr=True)
+        for model in models or ["smollm2"]:
+            with load_kernel(model) as kernel, note.status("") as status:
+                for name, found in cases.items():
+                    for rule in made:
+
+                        def progress(done: int, total: int, what: str = f"{model} {name} {rule.name}") -> None:
+                            status.update(f"{what}: {done} of {total}")
+
+                        results.append(
+                            evaluate(kernel, found, rule, model=model, name=name, split=split, progress=progress)
+                        )
+        line = json.dumps([r.model_dump(mode="json") for r in results])
+        if output is not None:
+            output.write_text(line + "\n")
+        if not as_json:
+            _show(results)
+        print(line)
+
+
+def _cases(name: str, strategy: str | None) -> list[Case]:
+    if name == "choose":
+        from dispatch.session.completions import cases
+
+        return list(cases())
+    if "+" in name:
+        if strategy is not None:
+            raise UsageError(f"{name!r}: requests to several cartridges are read without a strategy")
+        return cases_of_all([_cartridge(one) for one in dict.fromkeys(name.split("+"))])
+    owner, more = SETS.get(name, (name, ""))
+    options = {} if strategy is None else {"strategy": strategy}
+    cartridge = _cartridge(owner, **options)
+    made = cartridge.more_cases.get(more) if more else cartridge.cases
+    if made is None:
+        raise UsageError(f"{name!r} has no labelled cases{did_you_mean(name, SETS)}")
+    return list(made())
+
+
+def _cartridge(name: str, **options: str) -> Cartridge:
+    try:
+        return load(name, **options)
+    except UnknownCartridgeError as error:
+        raise UsageError(
+            f"no set {name!r}{did_you_mean(name, SETS)}; any cartridge with cases is a set, too"
+        ) from error
+
+
+def _show(results: list[Result]) -> None:
+    table = Table(
+        "model", "set", "rule", "cases", "correct", "95 %", "chance", "picks by position", "passes", "tokens", box=None
+    )
+    for r in results:
+        table.add_row(
+            r.model,
+            r.set,
+            r.rule,
+            str(r.cases),
+            f"{100 * r.accuracy:.0f} %",
+            f"{100 * r.low:.0f}-{100 * r.high:.0f}",
+            f"{100 * r.chance:.0f} %",
+            " ".join(map(str, r.positions[:8])) + (" …" if len(r.positions) > 8 else ""),
+            f"{r.passes:.2f}",
+            f"{r.tokens:.0f}",
+        )
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=200)
+    console.print(table)

@@ -1,0 +1,201 @@
+"""One decision as a picture: board, options with their probabilities, tokens, ledger. Knows no file and no keys."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from dispatch.log.records import DecisionRecord, LedgerStep, TokenRow
+from dispatch.log.replay import Step
+from kernel.choose.decision import TOLERANCE, Stop
+
+BESIDE = 76
+"""From this width on, the decision stands beside the board."""
+ROWS = 10
+"""So many options are shown, the strongest first."""
+
+
+def shown(text: str) -> str:
+    """Return text from outside so that it cannot steer a terminal: control and format characters become escapes.
+
+    >>> print(shown("on\\x1b[2J\\n"))
+    on\\x1b[2J\\n
+    """
+    return "".join(c if c == " " or c.isprintable() else _escape(c) for c in text)
+
+
+def _escape(c: str) -> str:
+    return repr(c)[1:-1] if unicodedata.category(c) != "Zs" else " "
+
+
+def piece(row: TokenRow) -> str:
+    """Return a token's bytes for reading, spaces visible.
+
+    >>> piece(TokenRow.of(1, b" left", -1.0, legal=True)), piece(TokenRow.of(2, b"\\xf0\\x9f", -1.0, legal=True))
+    ('␣left', '<f0 9f>')
+    """
+    if row.hex is not None:
+        return f"<{bytes.fromhex(row.hex).hex(' ')}>"
+    return shown(row.text or "").replace(" ", "␣") or "<empty>"
+
+
+def colour(probability: float) -> str:
+    """Return the style of a probability: the less likely, the redder."""
+    return (
+        "green"
+        if probability >= 0.5
+        else "yellow"
+        if probability >= 0.1
+        else "dark_orange3"
+        if probability >= 0.01
+        else "red"
+    )
+
+
+class Frame:
+    """A step as rich draws it: beside the board where there is room, below it where there is not."""
+
+    def __init__(self, step: Step, *, ledger: bool = False, foot: str = "") -> None:
+        self.board: RenderableType = step.cartridge.view.render(step.engine)
+        self.decision = decision(step.record, ledger=ledger)
+        self.foot = foot
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if options.max_width >= BESIDE:
+            grid = Table.grid(padding=(0, 3))
+            grid.add_row(self.board, self.decision)
+            yield grid
+        else:
+            yield self.board
+            yield self.decision
+        if self.foot:
+            yield Text(self.foot, style="dim")
+
+
+def decision(record: DecisionRecord, *, ledger: bool = False) -> Group:
+    """Return what was chosen, among what, and what came of it."""
+    parts: list[RenderableType] = []
+    if record.request is not None:
+        parts.append(Text(f"request: {shown(record.request)}"))
+    chosen = record.instruction.instruction()
+    head = Text(f"{record.n}. ", style="dim").append(shown(repr(chosen)), style="bold")
+    if record.stop == Stop.CLOSED:
+        head.append("  closed: its tokens were used up", style="red")
+    if record.refused:
+        head.append("  refused", style="red")
+    parts += [head, Text(shown(record.result), style="dim")]
+    if rather := unmet(record.preferred, record.preferred_by):
+        parts.append(Text(shown(rather), style="yellow"))
+    if record.legal:
+        parts.append(_options(record))
+    if record.offered:
+        parts.append(_offers(record))
+    if numbers := _numbers(record):
+        parts.append(Text(numbers, style="dim"))
+    if ledger and record.ledger:
+        parts.append(_tokens(record, record.ledger))
+        for step in record.ledger:
+            parts += [Text(f"token {step.at}: {step.legal} legal, mass {step.mass:.4f}"), _ledger(step)]
+    return Group(*parts)
+
+
+def unmet(preferred: str | None, by: float | None) -> str:
+    """Return what the model would rather have said, if it was not legal and that is no noise; else nothing.
+
+    >>> unmet(" take gem\\n@scavenger\\n", 3.1), unmet(" take gem\\n@scavenger\\n", 0.2), unmet(None, None)
+    ('not legal now: take gem', '', '')
+    """
+    if preferred is None or (by or 0.0) < TOLERANCE:
+        return ""
+    return f"not legal now: {_body(preferred)}"
+
+
+def _body(text: str) -> str:
+    """Return the first line of a wire text; the rest is the closer, which tells nothing apart."""
+    return text.strip().partition("\n")[0]
+
+
+def _offers(record: DecisionRecord) -> Table:
+    """Return what the planner offered, best first; what was taken is marked."""
+    table = Table("planner", "score", "", box=None, pad_edge=False, style="dim", header_style="dim")
+    for offer in record.offered or ():
+        style = "bold" if offer.instruction == record.instruction else ""
+        name = shown(repr(offer.instruction.instruction())).removeprefix(f"{record.cartridge}.")
+        table.add_row(Text(name, style), _number(offer.score), Text(shown(offer.note)))
+    return table
+
+
+def _options(record: DecisionRecord) -> Table:
+    """Return the strongest options, and always the one taken."""
+    rows = list(record.legal or ())
+    at = record.chosen
+    same = rows[at : at + 1] if at is not None else [row for row in rows if row.text == record.text]
+    taken = same[0] if same else None
+    rows.sort(key=lambda row: (row.probability is None, -(row.probability or 0.0)))
+    top = rows[:ROWS]
+    if taken is not None and not any(row is taken for row in top):
+        top[-1] = taken
+    nulls = any(row.null is not None for row in top)
+    table = Table("option", "share", "log-p", *(["null"] if nulls else []), box=None, pad_edge=False)
+    for row in top:
+        style = "bold reverse" if row is taken else ""
+        label = shown(_body(row.text))
+        cells = [Text(label, style), _share(row.probability), _number(row.logprob)]
+        table.add_row(*cells, *([_number(row.null)] if nulls else []))
+    if (more := max(record.legal_count or 0, len(rows)) - len(top)) > 0:
+        table.add_row(Text(f"and {more} more", "dim"))
+    return table
+
+
+def _share(value: float | None) -> Text:
+    if value is None:
+        return Text("")
+    bar = "█" * round(10 * value) if value == value else ""
+    return Text(f"{100 * value:5.1f} % ").append(bar, colour(value))
+
+
+def _number(value: float | None) -> Text:
+    return Text("" if value is None else f"{value:.2f}", justify="right")
+
+
+def _numbers(record: DecisionRecord) -> str:
+    """Return the counts that are there, in one line."""
+    found: list[tuple[str, float | int | str | None, str]] = [
+        ("rule", record.rule, "{}"),
+        ("margin", record.margin, "{:.2f}"),
+        ("legal mass", record.legal_mass, "{:.3f}"),
+        ("passes", record.passes, "{}"),
+        ("tokens evaluated", record.tokens_evaluated, "{}"),
+        ("chosen", record.chosen_tokens, "{}"),
+        ("forced", record.forced_tokens, "{}"),
+        ("model ms", record.model_ms, "{:.1f}"),
+    ]
+    return "  ".join(f"{name} {form.format(value)}" for name, value, form in found if value is not None)
+
+
+def _tokens(record: DecisionRecord, ledger: Iterable[LedgerStep]) -> Text:
+    """Return the decoded tokens, each choice coloured by how likely the model found it, what was forced dim."""
+    line = Text("tokens: ")
+    steps = {step.at: step for step in ledger}
+    for at, token in enumerate(record.ids):
+        step = steps.get(at)
+        row = next((row for row in step.rows if row.id == token), None) if step else None
+        if row is None:
+            line.append(f"[{token}]", "dim")
+        else:
+            line.append(piece(row), f"bold {colour(2.718281828459045**row.logprob)}")
+        line.append(" ")
+    return line
+
+
+def _ledger(step: LedgerStep) -> Table:
+    """Return one choosing step: the token taken, its rivals, and the strongest that the mask removed."""
+    table = Table("token", "id", "log-p", "", box=None, pad_edge=False)
+    for row in sorted(step.rows, key=lambda row: -row.logprob):
+        kept = Text("legal", "green") if row.legal else Text("removed", "red")
+        table.add_row(Text(piece(row), "" if row.legal else "strike dim"), str(row.id), _number(row.logprob), kept)
+    return table

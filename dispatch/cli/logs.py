@@ -1,0 +1,194 @@
+"""`stats`, `diff` and `log`: many logs counted, two compared, one redacted, the form printed. Knows no engine."""
+
+from __future__ import annotations
+
+import enum
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dispatch.cli.frame import shown
+from dispatch.log.diff import SessionDiff, diff
+from dispatch.log.redact import Redactor
+from dispatch.log.schema import json_schema
+from dispatch.log.stats import Stats, stats
+from dispatch.log.table import redacted_copy, write_csv, write_parquet
+from kernel.choose.decision import TOLERANCE
+from kernel.errors import KernelError, UsageError
+
+app = typer.Typer(help="Redact logs, print their form.", no_args_is_help=True)
+
+
+class Format(enum.StrEnum):
+    """A form for the decisions, one a row."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+LogFile = typer.Argument(exists=True, dir_okay=False, show_default=False)
+Files = Annotated[list[Path], typer.Argument(help="Session logs.", exists=True, dir_okay=False, show_default=False)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Form = Annotated[Format | None, typer.Option("--format", help="Write every decision as a row instead.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="File for --format; CSV goes to stdout without.")]
+Gap = Annotated[float, typer.Option(help="Log-probabilities no further apart count as equal.", min=0.0)]
+Salt = Annotated[str, typer.Option(help="At least 16 bytes in hexadecimal; a new one is made and told without.")]
+
+
+def stats_command(files: Files, as_json: AsJson = False, form: Form = None, output: Output = None) -> None:
+    """Count over session logs: decisions a second, agreement with the planner, endings, what took long.
+
+    Exits with 1 when a log is damaged; what stands before the damage is counted.
+    """
+    with _errors():
+        if form is not None:
+            damages = _export(files, form, output, as_json)
+            for damage in damages:
+                print(f"damaged: {shown(damage)}", file=sys.stderr)
+            raise typer.Exit(1 if damages else 0)
+        if output is not None:
+            raise UsageError("stats: --output needs --format")
+        found = stats(files)
+    if as_json:
+        print(found.model_dump_json(indent=2))
+    else:
+        _print(found)
+    raise typer.Exit(1 if found.damaged else 0)
+
+
+def diff_command(
+    a: Annotated[Path, LogFile], b: Annotated[Path, LogFile], tolerance: Gap = TOLERANCE, as_json: AsJson = False
+) -> None:
+    """Say at which step two sessions part first, and why.
+
+    Exits with 0 when they are the same, with 1 when they part, with 2 when they cannot be compared.
+    """
+    try:
+        found = diff(a, b, tolerance=tolerance)
+    except KernelError as error:
+        print(f"error: {shown(str(error))}", file=sys.stderr)
+        raise typer.Exit(2) from error
+    print(found.model_dump_json(indent=2) if as_json else "\n".join(_told(found)))
+    raise typer.Exit(1 if found.parting or found.damages else 0)
+
+
+@app.command("redact")
+def redact_command(source: Annotated[Path, LogFile], target: Path, salt: Salt = "") -> None:
+    """Copy a log without prompts and requests, with salted hashes in their place. The copy still replays."""
+    with _errors():
+        redactor = Redactor(salt)
+        count, damage = redacted_copy(source, target, redactor)
+    print(f"{count} decisions written to {shown(str(target))}")
+    if not salt:
+        print(f"salt {redactor.salt}: keep it to prove later what was dropped; it is not in the log", file=sys.stderr)
+    if damage is not None:
+        print(f"damaged: {shown(str(damage))}", file=sys.stderr)
+        raise typer.Exit(1)
+
+
+@app.command("schema")
+def schema_command() -> None:
+    """Print the JSON Schema of a line of a log."""
+    print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Tell an error in one line and exit."""
+    try:
+        yield
+    except KernelError as error:
+        print(f"error: {shown(str(error))}", file=sys.stderr)
+        raise typer.Exit(2 if isinstance(error, UsageError) else 1) from error
+
+
+def _export(files: list[Path], form: Format, output: Path | None, as_json: bool) -> list[str]:
+    if as_json:
+        raise UsageError("stats: --json and --format exclude each other")
+    if form is Format.PARQUET:
+        if output is None:
+            raise UsageError("stats: --format parquet needs --output FILE")
+        return write_parquet(files, output)
+    if output is None:
+        return write_csv(files, sys.stdout)
+    try:
+        with output.open("w", encoding="utf-8", newline="") as out:
+            return write_csv(files, out)
+    except OSError as error:
+        raise UsageError(f"stats: cannot write {str(output)!r}: {error.strerror}") from error
+
+
+def _print(found: Stats) -> None:
+    console = Console()
+    if not console.is_terminal:  # a pipe has no width to wrap at
+        console = Console(width=400)
+    heads = (
+        "cartridge",
+        "player",
+        "rule",
+        "sessions",
+        "decisions",
+        "a second",
+        "first",
+        "offered",
+        "ms",
+        "p99",
+        "ended",
+    )
+    table = Table(*heads, box=None, pad_edge=False)
+    for group in found.groups:
+        endings = ", ".join(f"{name} {count}" for name, count in sorted(group.endings.items()))
+        table.add_row(
+            *(Text(shown(text)) for text in (group.cartridge, group.player, group.rule)),
+            str(group.sessions),
+            str(group.decisions),
+            _number(group.decisions_per_second),
+            *(_percent(share) for share in (group.agree_first, group.agree_any)),
+            *(_rough(ms) for ms in (group.ms_median, group.ms_p99)),
+            Text(shown(endings)),
+        )
+    console.print(table)
+    for slow in found.slowest:
+        console.print(f"slow: {slow.ms:.1f} ms, decision {slow.n} of {shown(slow.path)}", markup=False, highlight=False)
+    for damage in found.damages:
+        print(f"damaged: {shown(damage)}", file=sys.stderr)
+    if found.damaged > len(found.damages):
+        print(f"damaged: {found.damaged - len(found.damages)} more", file=sys.stderr)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}"
+
+
+def _rough(value: float | None) -> str:
+    """Return two digits, since a quantile is known to 1 % only."""
+    return "" if value is None else f"{float(f'{value:.2g}'):g}"
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.0f} %"
+
+
+def _told(found: SessionDiff) -> Iterator[str]:
+    """Yield the lines that tell a comparison."""
+    for name, (a, b) in found.headers.items():
+        yield shown(f"header {name}: {a} | {b}")
+    if found.scores_from is not None:
+        yield f"scores differ from decision {found.scores_from} on, with the same choice at first"
+    part = found.parting
+    if part is None:
+        yield f"the same in all {found.same} decisions"
+    else:
+        yield shown(f"part at decision {part.n}, after {found.same} the same: {part.why}: {part.detail}")
+        yield shown(f"  first:  {part.a}")
+        yield shown(f"  second: {part.b}")
+    for damage in found.damages:
+        yield shown(f"damaged: {damage}")

@@ -1,0 +1,41 @@
+"""`new`: writes a small working cartridge to start from. Knows nothing of what is in it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dispatch.cli.common import failing
+from dispatch.cli.frame import shown
+from dispatch.loading.registry import Registry
+from dispatch.loading.scaffold import write
+
+Name = Annotated[str, typer.Argument(help="Lower case letters, digits and _; also the name of the folder.")]
+Into = Annotated[Path, typer.Option("--into", help="Folder to write it into.", file_okay=False, show_default="here")]
+
+
+def new_command(name: Name, into: Into = Path()) -> None:
+    """Write a complete small cartridge: opcodes, engine, planner, view, labelled cases, README, test.
+
+    Prints the files that were written. A folder that is there already is left alone.
+
+    Example: new chess --into mine
+    """
+    with failing():
+        files = write(name, into)
+    for file in files:
+        print(shown(str(file)))
+    for entry in Registry().entries:
+        if entry.name == name:
+            print(f"note: {entry} has that name too; rename yours before you install it", file=sys.stderr)
+    folder = shown(str(into / name))
+    folder = folder if into.is_absolute() else f".{os.sep}{folder}"
+    print(
+        f"try: python -m kernel check {folder}; python -m kernel run {folder} --player planner; "
+        f"python -m pytest {folder}",
+        file=sys.stderr,
+    )

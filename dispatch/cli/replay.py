@@ -1,0 +1,252 @@
+"""`replay`: plays a log again without the model, shows the board as it goes, and says how far it holds."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.live import Live
+
+from dispatch.cli.common import N_CTX, Threads
+from dispatch.cli.decide import decide_file
+from dispatch.cli.frame import Frame, shown
+from dispatch.cli.keys import keys
+from dispatch.loading import registry
+from dispatch.log.cursor import Cursor
+from dispatch.log.reader import LogReader
+from dispatch.log.records import CartridgeRecord
+from dispatch.log.replay import MakeCartridge, Replay, ReplayReport, replay
+from kernel.choose.decision import TOLERANCE
+from kernel.contract import Cartridge
+from kernel.errors import CartridgeError, KernelError, UnknownCartridgeError, UsageError
+from kernel.opcode import NAME
+
+PACE_MS = 50.0
+"""A decision is shown at least so long at speed 1; a planner's game would be over in a blink."""
+LONGEST_MS = 3000.0
+"""A pause of the session is not waited out longer than this."""
+FRAMES = 30.0
+"""Pictures a second, at most."""
+
+Files = Annotated[list[Path], typer.Argument(help="Session logs.", exists=True, dir_okay=False, show_default=False)]
+Headless = Annotated[bool, typer.Option("--headless", help="Verify only, show nothing.")]
+Speed = Annotated[float, typer.Option(help="Show it so many times as fast as it was played.")]
+First = Annotated[int, typer.Option("--from", help="Show from this decision on; what is before is verified.", min=1)]
+Last = Annotated[int | None, typer.Option("--to", help="Stop after this decision.", min=0)]
+Keys = Annotated[bool, typer.Option("--step", help="Step with the keyboard.")]
+Specs = Annotated[
+    list[str] | None,
+    typer.Option("--cartridge", help="Where the log's cartridge is, if it is not installed.", show_default=False),
+]
+Again = Annotated[bool, typer.Option("--decide", help="Make every decision again and compare.")]
+OtherModel = Annotated[
+    str | None, typer.Option("--model", "-m", help="Of --decide: another model.", show_default="the log's")
+]
+OtherRule = Annotated[str | None, typer.Option("--rule", help="Of --decide: another rule.", show_default="the log's")]
+OtherContext = Annotated[
+    int | None,
+    typer.Option("--n-ctx", help="Of --decide: tokens that the model's memory holds.", min=8, show_default=str(N_CTX)),
+]
+OtherStrategy = Annotated[
+    str | None,
+    typer.Option("--strategy", help="Of --decide: another strategy, by its id.", show_default="the log's"),
+]
+Tolerance = Annotated[
+    float, typer.Option(help="Of --decide: choices with a smaller margin may come out differently.", min=0.0)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document (implies --headless).")]
+
+
+def replay_command(
+    files: Files,
+    headless: Headless = False,
+    speed: Speed = 1.0,
+    first: First = 1,
+    last: Last = None,
+    step: Keys = False,
+    decide: Again = False,
+    model: OtherModel = None,
+    rule: OtherRule = None,
+    strategy: OtherStrategy = None,
+    tolerance: Tolerance = TOLERANCE,
+    threads: Threads = None,
+    n_ctx: OtherContext = None,
+    cartridge: Specs = None,
+    as_json: AsJson = False,
+) -> None:
+    """Play a session log again without the model and compare every state.
+
+    Exits with 0 when everything verifies, with 1 when a log is damaged, unfinished or differs. With --decide also
+    with 1 when the same model and rule choose differently where the margin is not below the tolerance.
+    """
+    console = Console()
+    make = partial(make_cartridge, specs=cartridge or ())
+    try:
+        if speed <= 0:
+            raise UsageError(f"replay: --speed {speed:g} is not above 0")
+        if last is not None and last < first and not (headless or as_json):
+            raise UsageError(f"replay: --to {last} is before --from {first}")
+        if step and (len(files) > 1 or not sys.stdin.isatty() or not console.is_terminal):
+            raise UsageError("replay: --step needs one file and a terminal")
+        if decide:
+            if len(files) > 1 or step:
+                raise UsageError("replay: --decide takes one file, without --step")
+            decide_file(
+                files[0], make, model, rule, strategy=strategy, tolerance=tolerance, last=last, threads=threads,
+                n_ctx=n_ctx, as_json=as_json,
+            )  # fmt: skip
+        if any(given is not None for given in (model, rule, strategy, threads, n_ctx)):
+            raise UsageError("replay: --model, --rule, --strategy, --threads and --n-ctx need --decide")
+        if step:
+            reports = [_step(files[0], make, console, first)]
+        elif headless or as_json or len(files) > 1:
+            reports = [replay(file, make, last=last) for file in files]
+        else:
+            reports = [_show(files[0], make, console, speed, first, last)]
+    except KernelError as error:
+        print(f"error: {shown(str(error))}", file=sys.stderr)
+        raise typer.Exit(2 if isinstance(error, UsageError) else 1) from error
+    if as_json:
+        documents = [json.loads(report.model_dump_json()) for report in reports]  # NaN becomes null on the way
+        print(json.dumps(documents[0] if len(documents) == 1 else documents, ensure_ascii=False, indent=2))
+    else:
+        _say(reports)
+    raise typer.Exit(0 if all(report.good for report in reports) else 1)
+
+
+def make_cartridge(record: CartridgeRecord, specs: Sequence[str] = ()) -> Cartridge:
+    """Build the cartridge that a log names, with the options that it was played with.
+
+    A log may come from anywhere, so the name in it is only looked up among installed cartridges; `specs` are what the
+    person at the keyboard named, and may be modules and folders as well.
+    """
+    options = record.options or {}
+    if odd := [name for name in options if not name.isidentifier() or name in ("self", "spec")]:
+        raise CartridgeError(f"no cartridge takes an option {odd[0]!r}")
+    for spec in specs:
+        if registry.load(spec).name == record.name:
+            return registry.load(spec, **options)
+    try:
+        if not NAME.fullmatch(record.name):
+            raise UnknownCartridgeError(f"no cartridge {record.name!r}")
+        exact = f"{record.name}@{record.version}"
+        known = [entry.id for entry in registry.Registry().entries]
+        return registry.load(exact if exact in known else record.name, **options)
+    except UnknownCartridgeError as error:
+        raise CartridgeError(f"{error}; the log was played with it: name it with --cartridge") from error
+
+
+def _say(reports: list[ReplayReport]) -> None:
+    for report in reports:
+        name = f"{report.path}: " if len(reports) > 1 else ""
+        print(shown(f"{name}{report.sentence}"))
+        for note in report.notes:
+            print(shown(f"note: {name}{note}"), file=sys.stderr)
+
+
+def _show(
+    path: Path, make: MakeCartridge, console: Console, speed: float, first: int, last: int | None
+) -> ReplayReport:
+    """Show the board as it goes; without a terminal, the last one only."""
+    with LogReader(path) as reader:
+        run = Replay(reader, make, last=last)
+        try:
+            if console.is_terminal:
+                _animate(run, console, speed, first)
+            else:
+                for latest in deque(run, maxlen=1):
+                    console.print(Frame(latest))
+        except KeyboardInterrupt:
+            _say([run.report()])
+            raise typer.Exit(130) from None
+        return run.report()
+
+
+def _animate(run: Replay, console: Console, speed: float, first: int) -> None:
+    clock, latest = _Clock(speed), None
+    with Live(console=console, auto_refresh=False) as live:
+        for latest in run:
+            if latest.record.n >= first and clock.wait(latest.record.at_ms):
+                live.update(Frame(latest), refresh=True)
+        if latest is not None:
+            live.update(Frame(latest), refresh=True)
+
+
+class _Clock:
+    """Waits as long as the session did between decisions, and says when a new picture is worth drawing."""
+
+    def __init__(self, speed: float) -> None:
+        self._speed = speed
+        self._at_ms: float | None = None
+        self._due = time.monotonic()
+        self._drawn = 0.0
+
+    def wait(self, at_ms: float | None) -> bool:
+        pause = PACE_MS
+        if at_ms is not None and self._at_ms is not None:
+            pause = min(max(PACE_MS, at_ms - self._at_ms), LONGEST_MS)
+        self._at_ms = at_ms
+        self._due += pause / 1000 / self._speed
+        if (ahead := self._due - time.monotonic()) > 0:
+            time.sleep(ahead)
+        now = time.monotonic()
+        if now - self._drawn < 1 / FRAMES:
+            return False
+        self._drawn = now
+        return True
+
+
+HELP = "right/space forward, left back, up/down ten back/on, a number and Enter jumps, home, end, q quits"
+MOVES: dict[str, Callable[[int], int]] = {
+    **dict.fromkeys(("right", "space", "enter", "n"), lambda n: n + 1),
+    **dict.fromkeys(("left", "b", "p", "backspace"), lambda n: n - 1),
+    "up": lambda n: n - 10,
+    "down": lambda n: n + 10,
+    "home": lambda n: 1,
+    "end": lambda n: sys.maxsize,
+}
+
+
+def _step(path: Path, make: MakeCartridge, console: Console, first: int) -> ReplayReport:
+    """Let a person go back and forth."""
+    with Cursor(path, make) as cursor, keys() as pressed:
+        cursor.go(first)
+        number = ""
+        _draw(cursor, console, number)
+        try:
+            for key in pressed:
+                if key in ("q", "escape"):
+                    break
+                if key.isdecimal():
+                    number = (number + key)[:9]
+                elif number and key == "enter":
+                    cursor.go(int(number))
+                    number = ""
+                elif key in MOVES:
+                    cursor.go(MOVES[key](cursor.n))
+                    number = ""
+                _draw(cursor, console, number)
+        except KeyboardInterrupt:
+            pass
+        return cursor.report()
+
+
+def _draw(cursor: Cursor, console: Console, number: str) -> None:
+    """Draw where the cursor stands; below it the reason why it cannot go on, a half typed number, the keys."""
+    report = cursor.report()
+    told = [shown(report.sentence)] if report.difference or report.damage else []
+    told += [f"go to {number}"] if number else []
+    foot = "\n".join([*told, HELP])
+    console.clear()
+    if cursor.step is None:
+        console.print("at the start, before any decision", foot, sep="\n", markup=False)
+    else:
+        console.print(Frame(cursor.step, ledger=True, foot=foot))

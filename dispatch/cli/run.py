@@ -1,0 +1,313 @@
+"""`run`: plays cartridges with a model, the planner or chance, shows it, logs it. Knows no game's rules."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from dispatch.cli.asking import requests, takes_requests, typed
+from dispatch.cli.common import (
+    N_CTX,
+    AsJson,
+    Calibration,
+    ContextSize,
+    Model,
+    RuleOption,
+    Threads,
+    failing,
+    make_rule,
+)
+from dispatch.cli.interrupts import Interrupts
+from dispatch.cli.opening import PLAYERS, Opened, Wanted, begin, go_on
+from dispatch.cli.stage import Stage
+from dispatch.cli.story import TOKENS as STORY_TOKENS
+from dispatch.cli.story import is_story, tell_story
+from dispatch.cli.summary import summary, tell
+from dispatch.loading import registry
+from dispatch.log.records import Ending
+from dispatch.log.redact import Redactor
+from dispatch.session.session import Session
+from kernel.errors import ContextError, KernelError, LogError, UsageError, did_you_mean
+from kernel.write.writer import TOKENS
+
+GOAL_STEPS = 50
+"""A goal is given up after so many decisions, unless told otherwise."""
+ERRORS = ("stop", "continue")
+
+Names = Annotated[list[str] | None, typer.Argument(help="Cartridges, see `list`.", metavar="CARTRIDGE...")]
+Seed = Annotated[int, typer.Option(help="Everything random follows from it.")]
+Pieces = Annotated[int | None, typer.Option(help="Stop after so many pieces (tetris).", min=1, show_default="no limit")]
+Decisions = Annotated[int | None, typer.Option(help="Stop after so many decisions.", min=1, show_default="no limit")]
+Who = Annotated[str, typer.Option("--player", help="model, planner or random.")]
+Log = Annotated[Path | None, typer.Option(help="Write a session log to this new file.", show_default="no log")]
+OnError = Annotated[str, typer.Option("--on-log-error", help="stop, or continue without a log.")]
+Ledger = Annotated[bool, typer.Option(help="Log the strongest tokens of every choosing step.")]
+Redact = Annotated[bool, typer.Option("--redact", help="Log salted hashes in place of prompts and requests.")]
+Salt = Annotated[str, typer.Option(help="Of --redact, 16 bytes or more in hexadecimal.", show_default="a new one")]
+Resume = Annotated[
+    Path | None,
+    typer.Option("--resume", help="Go on with the session of this log; cartridges that are not installed are named.",
+                 show_default=False),
+]  # fmt: skip
+Requests = Annotated[
+    Path | None, typer.Option("--requests", help="Read requests from this file, one a line; - is stdin.",
+                              show_default=False),
+]  # fmt: skip
+Goal = Annotated[str | None, typer.Option(help="Pursue it unattended, as the request of every decision.",
+                                          show_default=False)]  # fmt: skip
+Headless = Annotated[bool, typer.Option("--headless", help="Show no board, only the summary.")]
+Opcodes = Annotated[
+    str | None,
+    typer.Option(help="Opcode set, where a cartridge has several (tetris: place, moves).", show_default=False),
+]
+Strategy = Annotated[str | None, typer.Option(help="Strategy of the cartridge, by its id.", show_default=False)]
+Option = Annotated[
+    list[str] | None, typer.Option("--option", help="Option of a cartridge, name=value.", show_default=False)
+]
+WireForm = Annotated[str, typer.Option("--wire", help="Wire form: compact or tagged.")]
+Temperature = Annotated[
+    float, typer.Option(help="Of --rule sample, and of what the story writes.", show_default="1, story 0")
+]
+Budget = Annotated[
+    int | None,
+    typer.Option("--max-tokens", help="Tokens of an instruction with open arguments, or of the story.", min=1,
+                 show_default="256, story 400"),
+]  # fmt: skip
+Schema = Annotated[
+    Path | None,
+    typer.Option("--schema", help="JSON Schema of what is written (story).", show_default="a character of a story"),
+]
+About = Annotated[str, typer.Option("--prompt", help="What it is to be about (story).", show_default="anything")]
+Raw = Annotated[bool, typer.Option("--raw", help="Hold nothing: what the model writes alone (story).")]
+Compiled = Annotated[
+    Path | None, typer.Option("--compiled", help="Map the opcodes from this file of `compile`.", show_default=False)
+]
+Weight = Annotated[float, typer.Option(help="How much the planner's own score counts; 0 lets the model decide.")]
+
+LOGGED = (
+    "seed", "player", "rule", "calibration", "temperature", "planner_weight", "opcodes", "strategy", "option", "wire",
+    "log", "redact", "max_tokens",
+)  # fmt: skip
+"""Parameters that stand in a log, so that --resume takes none of them."""
+
+
+def run_command(
+    context: typer.Context,
+    names: Names = None,
+    model: Model = "smollm2",
+    seed: Seed = 0,
+    pieces: Pieces = None,
+    decisions: Decisions = None,
+    player: Who = "model",
+    rule: RuleOption = None,
+    calibration: Calibration = 1.0,
+    temperature: Temperature = 1.0,
+    planner_weight: Weight = 0.0,
+    opcodes: Opcodes = None,
+    strategy: Strategy = None,
+    option: Option = None,
+    requests_from: Requests = None,
+    goal: Goal = None,
+    wire: WireForm = "compact",
+    log: Log = None,
+    on_log_error: OnError = "stop",
+    ledger: Ledger = True,
+    redact: Redact = False,
+    salt: Salt = "",
+    resume: Resume = None,
+    headless: Headless = False,
+    schema: Schema = None,
+    prompt: About = "",
+    raw: Raw = False,
+    max_tokens: Budget = None,
+    compiled: Compiled = None,
+    as_json: AsJson = False,
+    n_ctx: ContextSize = N_CTX,
+    threads: Threads = None,
+) -> None:
+    """Play until the game ends, a limit is reached or Ctrl-C.
+
+    Several cartridges, or one without a planner that asks, take requests: from the terminal, a pipe or --requests. A
+    line "/join NAME" or "/leave NAME" lets a cartridge in or out. Ctrl-C ends after the decision that is being made, a
+    second one at once; log and summary are written, and the exit code is 130 (of a kill 143). Misuse exits with 2,
+    failure with 1.
+
+    `run story` writes one value of a JSON Schema instead, and takes no turns.
+
+    Example: run tetris --pieces 20 --seed 7 --log game.jsonl
+    """
+    with failing():
+        story = is_story(names or (), _all_given(context))
+    if story:
+        tell_story(
+            schema,
+            prompt,
+            raw=raw,
+            model=model,
+            max_tokens=STORY_TOKENS if max_tokens is None else max_tokens,
+            temperature=temperature if _given(context, "temperature") else 0.0,
+            seed=seed,
+            as_json=as_json,
+            n_ctx=n_ctx,
+            threads=threads,
+        )
+        return
+    with failing(), Interrupts() as interrupts, ExitStack() as stack:
+        if goal is not None and (requests_from is not None or not goal.strip()):
+            raise UsageError("run: --goal is one request, not blank, in place of --requests")
+        for value, known in ((player, PLAYERS), (on_log_error, ERRORS)):
+            if value not in known:
+                raise UsageError(f"run: there is no {value!r}{did_you_mean(value, known)}")
+        if log is None and resume is None and (redact or salt):
+            raise UsageError("run: --redact and --salt need --log")
+        if goal is not None and decisions is None:
+            decisions = GOAL_STEPS
+        limits = {name: most for name, most in (("pieces", pieces), ("decisions", decisions)) if most is not None}
+        wanted = Wanted(
+            names=tuple(names or ()),
+            options={
+                name: value for name, value in (("opcodes", opcodes), ("strategy", strategy)) if value is not None
+            },
+            more_options=tuple(option or ()),
+            model=model,
+            model_given=_given(context, "model"),
+            seed=seed,
+            player=player,
+            rule=make_rule(
+                rule, calibration=calibration, temperature=temperature, seed=seed, planner_weight=planner_weight
+            ),
+            wire=wire,
+            limits=limits,
+            log=log,
+            on_error="stop" if on_log_error == "stop" else "continue",
+            ledger=ledger,
+            redactor=Redactor(salt) if redact or salt else None,
+            max_tokens=TOKENS if max_tokens is None else max_tokens,
+            n_ctx=n_ctx,
+            threads=threads,
+            compiled=compiled,
+        )
+        try:
+            if resume is None:
+                opened = begin(wanted, stack)
+            elif logged := [name for name in LOGGED if _given(context, name)]:
+                raise UsageError(f"run: --{logged[0].replace('_', '-')} stands in the log, so --resume takes none")
+            else:
+                opened = go_on(resume, wanted, stack)
+        except KeyboardInterrupt:
+            raise typer.Exit(interrupts.exit_code) from None
+        session = opened.session
+        interrupts.stop(session)
+        asked = requests_from is not None or (
+            goal is None and session.player.name == "model" and takes_requests(session)
+        )
+        source: Iterator[str] | None = None
+        if goal is not None:
+            source = itertools.repeat(goal)
+        elif asked:
+            source = requests(requests_from, interrupts, partial(_carry_out, session, interrupts))
+        stage = Stage(session, quiet=headless or as_json, asked=asked)
+        forgiving = asked and typed(requests_from)
+        _play(session, stage, source, interrupts, unattended=goal is not None, forgiving=forgiving)
+        told = summary(session, model=opened.model, rule=opened.rule, wire=opened.wire)
+        session.end_log()
+        if as_json:
+            print(json.dumps(told, ensure_ascii=False))
+        else:
+            stage.end()
+            tell(told)
+        _tell_log(opened, wanted, new_salt=not salt)
+        if session.ending is Ending.INTERRUPTED and interrupts.number is not None:
+            raise typer.Exit(interrupts.exit_code)
+
+
+def _given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _all_given(context: typer.Context) -> dict[str, str]:
+    """Return what was typed, by parameter, as it is called on the command line."""
+    return {p.name: p.opts[0] for p in context.command.params if p.name and _given(context, p.name)}
+
+
+def _play(
+    session: Session,
+    stage: Stage,
+    source: Iterator[str] | None,
+    interrupts: Interrupts,
+    *,
+    unattended: bool,
+    forgiving: bool,
+) -> None:
+    """Run the loop; whatever breaks into it becomes the session's ending.
+
+    A request that does not fit into the context is told to a person who typed it (forgiving) and ends other sessions.
+    """
+    try:
+        if stage.asked:
+            _prepare(session, interrupts)
+        while True:
+            try:
+                stage.show(session.turns(source, unattended=unattended))
+                return
+            except ContextError as error:
+                if not forgiving:
+                    raise
+                print(f"error: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        session.close(Ending.INTERRUPTED, "stopped by a person")
+    except BrokenPipeError:
+        session.close(Ending.INTERRUPTED, "nobody reads the output any more")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KernelError as error:
+        session.close(Ending.ERROR, str(error))
+        if not isinstance(error, LogError):
+            session.end_log()
+        raise
+
+
+def _carry_out(session: Session, interrupts: Interrupts, command: str, name: str) -> None:
+    """Let a cartridge join or leave."""
+    if command == "/leave":
+        session.leave(name)
+        _prepare(session, interrupts)
+        return
+    cartridge = registry.load(name)
+    session.join(cartridge)
+    try:
+        _prepare(session, interrupts)
+    except ContextError as error:
+        session.leave(cartridge.name)
+        raise UsageError(f"{name!r} cannot join: {error}") from error
+
+
+def _prepare(session: Session, interrupts: Interrupts) -> None:
+    """Read what stays the same; as nothing is at stake, one Ctrl-C is enough."""
+    with Console(stderr=True).status("reading what stays the same"), interrupts.asking():
+        session.prepare()
+
+
+def _tell_log(opened: Opened, wanted: Wanted, *, new_salt: bool) -> None:
+    """Say where the log is, and what is not in it."""
+    writer = opened.writer
+    if writer is None:
+        return
+    if writer.error is not None:
+        print(f"note: {writer.error}", file=sys.stderr)
+    print(f"log: {writer.path}; play it again with: replay {writer.path}", file=sys.stderr)
+    if wanted.redactor is not None and new_salt:
+        print(
+            f"salt {wanted.redactor.salt}: keep it to prove later what was dropped, or to go on; it is not in the log",
+            file=sys.stderr,
+        )

@@ -1,0 +1,115 @@
+"""Shows a session while it runs: a live board, or lines for a pipe. Decides nothing and knows no game."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from dispatch.cli.frame import BESIDE, decision, shown, unmet
+from dispatch.session.session import Session
+from dispatch.session.turn import Turn, record
+from kernel.choose.decision import Stop
+
+FRAMES = 20.0
+"""Pictures a second, at most."""
+
+
+class Stage:
+    """Where a session is seen.
+
+    Args:
+        quiet: only count on stderr, if that is a terminal.
+        asked: with requests: every answer stands below the last, and a terminal shows the board that it changed.
+    """
+
+    def __init__(self, session: Session, *, quiet: bool, asked: bool) -> None:
+        self.session = session
+        self.quiet = quiet
+        self.asked = asked
+        self.console = Console()
+        self.last: Turn | None = None
+
+    def show(self, turns: Iterator[Turn]) -> None:
+        """Run through the turns and show each."""
+        if self.quiet:
+            self._count(turns)
+        elif self.console.is_terminal and not self.console.is_dumb_terminal and not self.asked:
+            self._live(turns)
+        else:
+            self._told(turns)
+
+    def end(self) -> None:
+        """Show the last state where it has not been seen."""
+        if not self.quiet and (self.asked or not self.console.is_terminal or self.console.is_dumb_terminal):
+            self.console.print(self._board())
+
+    def _count(self, turns: Iterator[Turn]) -> None:
+        note, seen = Console(stderr=True), 0.0
+        if not note.is_terminal:
+            for _ in turns:
+                pass
+            return
+        with note.status("") as status:
+            for turn in turns:
+                if time.perf_counter() - seen > 1 / FRAMES:
+                    status.update(f"decision {turn.number}")
+                    seen = time.perf_counter()
+
+    def _live(self, turns: Iterator[Turn]) -> None:
+        seen = 0.0
+        with Live(console=self.console, auto_refresh=False) as live:
+            live.update(self._picture(), refresh=True)
+            for turn in turns:
+                self.last = turn
+                if time.perf_counter() - seen > 1 / FRAMES:
+                    live.update(self._picture(), refresh=True)
+                    seen = time.perf_counter()
+            live.update(self._picture(), refresh=True)
+
+    def _told(self, turns: Iterator[Turn]) -> None:
+        for turn in turns:
+            print(line(turn), flush=True)
+            if self.asked and self.console.is_terminal and turn.cartridge in self.session.cartridges:
+                self.console.print(self._board(turn.cartridge))
+
+    def _board(self, only: str = "") -> RenderableType:
+        shown_now = [c for name, c in self.session.cartridges.items() if only in ("", name)]
+        return Group(*(c.view.render(self.session.engines[c.name]) for c in shown_now))
+
+    def _picture(self) -> RenderableType:
+        session, side = self.session, list[RenderableType]()
+        if self.last is not None:
+            state = session.engines[self.last.cartridge].state_hash()
+            side.append(decision(record(self.last, state, session.seconds)))
+        rate = session.tally.decisions / max(session.seconds, 1e-9)
+        counts = f"{session.tally.decisions} decisions, {rate:.1f} a second; Ctrl-C ends"
+        side.append(Text(counts, style="dim", no_wrap=True, overflow="ellipsis"))
+        if self.console.width < BESIDE:
+            whole = Group(self._board(), *side)
+            if self.last is None or len(self.console.render_lines(whole)) < self.console.height:
+                return whole
+            said = Text(line(self.last), no_wrap=True, overflow="ellipsis")  # the board matters most
+            return Group(self._board(), said, side[-1])
+        grid = Table.grid(padding=(0, 3))
+        grid.add_row(self._board(), Group(*side))
+        return grid
+
+
+def line(turn: Turn) -> str:
+    """Return a decision as one line: number, request, instruction, its probability, what came of it.
+
+    CLOSED says that the model used up its tokens, REFUSED that the engine did not take it; what the model would rather
+    have said but was not legal stands at the end.
+    """
+    asked = f"{turn.request} -> " if turn.request else ""
+    share = "" if turn.decision is None else f" ({100 * turn.decision.probability:.0f} %)"
+    cut = " CLOSED" if turn.decision is not None and turn.decision.stop is Stop.CLOSED else ""
+    refused = " REFUSED" if turn.refused else ""
+    result = f": {turn.result}" if turn.result else ""
+    rather = unmet(turn.decision.preferred_text, turn.decision.preferred_by) if turn.decision is not None else ""
+    return shown(f"{turn.number}. {asked}{turn.instruction!r}{share}{cut}{refused}{result}{rather and f' ({rather})'}")

@@ -1,0 +1,86 @@
+"""What `run` tells at the end: one document, or a table for a person. Knows no game's words."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dispatch.cli.frame import shown
+from dispatch.session.session import Session
+from kernel.choose.rule import Rule
+
+
+def summary(session: Session, *, model: str, rule: Rule, wire: str) -> dict[str, Any]:
+    """Return what `--json` prints; numbers that are not finite are None."""
+    tally = session.tally
+    summaries = {name: dict(engine.summary()) for name, engine in session.engines.items()}
+    first = next(iter(summaries.values()))
+    decided = session.player.name == "model"
+    out: dict[str, Any] = {
+        "cartridges": list(summaries),
+        "player": session.player.name,
+        "seed": session.seed,
+        **({"model": model, "rule": str(rule.name), "wire": wire} if decided else {}),
+        **(first if len(summaries) == 1 else {"summaries": summaries, "decided": dict(tally.by_cartridge)}),
+        "decisions": tally.decisions,
+        "ending": str(session.ending),
+        "detail": session.detail,
+        "refused": tally.refused,
+        "agreement": _share(tally.agreed, tally.with_offer),
+        "agreement_first": _share(tally.agreed_first, tally.with_offer),
+    }
+    if decided:
+        out |= {
+            "passes": tally.passes,
+            "passes_per_decision": _share(tally.passes, tally.decisions),
+            "tokens_evaluated": tally.tokens_evaluated,
+            "chosen_tokens": tally.chosen_tokens,
+            "forced_tokens": tally.forced_tokens,
+            "closed": tally.closed,
+            "legal_mass": _share(tally.legal_mass, tally.decisions),
+            "smallest_legal_mass": tally.smallest_legal_mass if tally.decisions else None,
+            "refused_removals": tally.refused_removals,
+        }
+    rest = session.seconds - (tally.model_ms + tally.planner_ms) / 1000
+    out |= {
+        "seconds": round(session.seconds, 3),
+        "seconds_model": round(tally.model_ms / 1000, 3),
+        "seconds_planner": round(tally.planner_ms / 1000, 3),
+        "seconds_rest": round(rest, 3),
+        "decisions_per_second": round(tally.decisions / max(session.seconds, 1e-9), 2),
+    }
+    return {name: _finite(value) for name, value in out.items()}
+
+
+def tell(found: dict[str, Any]) -> None:
+    """Print the summary for a person."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, value in found.items():
+        if value is not None and value != "":
+            table.add_row(name.replace("_", " "), Text(shown(_value(value))))
+    console = Console()
+    if not console.is_terminal:  # a pipe has no width to wrap at
+        console = Console(width=400)
+    console.print(table)
+
+
+def _share(part: float, whole: int) -> float | None:
+    return round(part / whole, 4) if whole else None
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _value(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(
+            f"{name} {_value(v)}" if not isinstance(v, dict) else f"{name}: {_value(v)}" for name, v in value.items()
+        )
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,35 @@
+"""One line about what somebody else's code raised: what, and where in their file. Knows no cartridge."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+
+def blame(error: BaseException) -> str:
+    """Return type, first line and place of an error.
+
+    The place is the innermost line that ran, or the line that cannot be parsed.
+
+    >>> def careless():
+    ...     return 1 / 0
+    >>> try:
+    ...     careless()
+    ... except ZeroDivisionError as error:
+    ...     blame(error)
+    'ZeroDivisionError: division by zero (<doctest dispatch.loading.blame.blame[0]>:2)'
+    """
+    said = str(error).strip().partition("\n")[0]
+    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    if isinstance(error, SyntaxError) and error.filename:
+        text = f"{type(error).__name__}: {error.msg}"
+        place = f"{_short(error.filename)}:{error.lineno}"
+    else:
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
+        place = f"{_short(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+    return f"{text} ({place})" if place else text
+
+
+def _short(filename: str) -> str:
+    """Return folder and file: enough to find it, short enough to read."""
+    return "/".join(Path(filename).parts[-2:])

@@ -1,0 +1,119 @@
+"""Imports the module of a cartridge, from a dotted name or from a folder. Knows nothing of what is inside."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from dispatch.loading.blame import blame
+from kernel.errors import CartridgeError, UnknownCartridgeError, did_you_mean
+
+MAKE = "make"
+"""The function that returns the cartridge, unless another one is named."""
+
+
+def function(module: ModuleType, name: str, where: str) -> Callable[..., Any]:
+    """Return what makes the cartridge; `where` begins the error."""
+    try:
+        found: Any = functools.reduce(getattr, name.split("."), module)
+    except AttributeError:
+        offered = [n for n, value in vars(module).items() if callable(value) and not n.startswith("_")]
+        hint = did_you_mean(name, offered)
+        raise CartridgeError(f"{where}: {module.__name__} has no {name!r}; a cartridge has make(){hint}") from None
+    if not callable(found):
+        raise CartridgeError(f"{where}: {module.__name__}.{name} is {found!r}, no function that makes a cartridge")
+    made: Callable[..., Any] = found
+    return made
+
+
+def by_name(module: str, where: str) -> ModuleType:
+    """Import a module by its dotted name; whatever it raises becomes a CartridgeError that begins with `where`.
+
+    One that is not there is an UnknownCartridgeError.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
+            raise UnknownCartridgeError(f"{where}: there is no module {error.name!r}") from error
+        raise CartridgeError(f"{where} cannot be imported: {blame(error)}") from error
+    except (Exception, SystemExit) as error:
+        raise CartridgeError(f"{where} cannot be imported: {blame(error)}") from error
+
+
+def by_path(path: Path, where: str) -> ModuleType:
+    """Import the package in a folder, or one file, under the name that its folders give it.
+
+    A folder inside another package is imported as part of that, so its imports mean what they mean elsewhere.
+    Raises UnknownCartridgeError when there is nothing to import, CartridgeError when Python knows another module by
+    that name or the import fails.
+    """
+    file = _file(path, where)
+    names, folder = ([] if file.name == "__init__.py" else [file.stem]), file.parent
+    while (folder / "__init__.py").is_file():
+        names.insert(0, folder.name)
+        folder = folder.parent
+    for name in names:
+        if not name.isidentifier():
+            raise CartridgeError(f"{where}: {name!r} is no name that Python can import; rename it")
+    top = folder / names[0] / "__init__.py" if len(names) > 1 or file.name == "__init__.py" else file
+    if (known := _known(names[0])) is None:
+        _load(names[0], top, where)
+    elif known != top:
+        origin = known or "a module without a file"
+        raise CartridgeError(f"{where}: Python knows another module {names[0]!r}, {origin}; rename {top.parent}")
+    return by_name(".".join(names), where)
+
+
+def _file(path: Path, where: str) -> Path:
+    path = path.expanduser().resolve()
+    if path.is_dir():
+        file = path / "__init__.py"
+        if not file.is_file():
+            inside = sorted(str(p.parent.name) for p in path.glob("*/__init__.py"))
+            hint = f"; did you mean {str(path / inside[0])!r}?" if len(inside) == 1 else ""
+            raise UnknownCartridgeError(f"{where}: there is no __init__.py in {str(path)!r}{hint}")
+        return file
+    if not path.is_file():
+        near = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise UnknownCartridgeError(f"{where}: there is no folder or file {str(path)!r}{_near(path.name, near)}")
+    if path.suffix != ".py":
+        raise CartridgeError(f"{where}: {str(path)!r} is neither a folder nor a .py file")
+    return path
+
+
+def _near(name: str, names: list[str]) -> str:
+    hint = did_you_mean(name, names)
+    return hint if "did you mean" in hint else ""  # a whole directory listing helps nobody
+
+
+def _known(name: str) -> Path | str | None:
+    """Return the file of the module that Python finds under a top-level name, "" if it has none, None if none is."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except ValueError:  # a module that says nothing of where it is from
+        return ""
+    if spec is None:
+        return None
+    return Path(spec.origin).resolve() if spec.origin and spec.has_location else ""
+
+
+def _load(name: str, file: Path, where: str) -> None:
+    locations = [str(file.parent)] if file.name == "__init__.py" else None
+    spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=locations)
+    assert spec is not None, "a .py file always has a loader"
+    assert spec.loader is not None, "a .py file always has a loader"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        for loaded in [n for n in sys.modules if n == name or n.startswith(f"{name}.")]:
+            del sys.modules[loaded]
+        raise CartridgeError(f"{where} cannot be imported: {blame(error)}") from error

@@ -1,0 +1,119 @@
+"""One offer of a cartridge: its name, its origin, how it is made with options. Knows no other offer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dispatch.loading import importing, options, strategies
+from dispatch.loading.blame import blame
+from kernel.contract import Cartridge
+from kernel.errors import CartridgeError, KernelError
+from kernel.opcode import NAME, Opcode
+
+VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")
+PATH = re.compile(r"[/\\]|^[.~]|\.py(:\w+)?$")
+"""What makes a text a folder or a file rather than a module."""
+
+STRATEGY = "strategy"
+"""The option that every cartridge with a folder `strategies` takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An offer. `name` is empty for a module or folder that somebody typed; `version` is None where none is stated."""
+
+    name: str
+    version: str | None
+    target: str
+    origin: str
+
+    @property
+    def id(self) -> str:
+        """`name@version`, or the name alone, or what was typed.
+
+        >>> Entry("chess", "2", "chess_cartridge.two:make", "chess-cartridge 1.4").id
+        'chess@2'
+        """
+        return self.target if not self.name else self.name if self.version is None else f"{self.name}@{self.version}"
+
+    def __str__(self) -> str:
+        return f"{self.id} of {self.origin} ({self.target})" if self.name else self.target
+
+    def clashes(self, other: Entry) -> bool:
+        """Return whether the two could be one and the same cartridge as far as their names tell."""
+        return self.name == other.name and (None in (self.version, other.version) or self.version == other.version)
+
+
+class Maker:
+    """An offer whose module is imported. Raises CartridgeError when that fails or nothing in it makes a cartridge."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self.where = f"cartridge {entry.id!r} of {entry.origin}" if entry.name else f"cartridge {entry.target!r}"
+        target = re.sub(r"\s*\[.*\]\s*$", "", entry.target).strip()  # an entry point may name extras
+        if not entry.name and PATH.search(target):
+            head, colon, tail = target.rpartition(":")
+            if not (colon and tail.isidentifier()):
+                head, tail = target, importing.MAKE
+            module = importing.by_path(Path(head), self.where)
+        else:
+            head, _, tail = target.partition(":")
+            module = importing.by_name(head.strip(), self.where)
+        self._make: Callable[..., Any] = importing.function(module, tail.strip() or importing.MAKE, self.where)
+        file = getattr(module, "__file__", None)
+        self._folder = Path(file).parent / strategies.FOLDER if file else None
+
+    def strategies(self) -> dict[str, strategies.Strategy]:
+        """Return the strategies by id; raises CartridgeError for a file that is none."""
+        return strategies.read(self._folder) if self._folder is not None else {}
+
+    def takes(self, name: str) -> bool:
+        """Return whether it has an option of that name."""
+        return options.takes(self._make, name) or (name == STRATEGY and bool(self.strategies()))
+
+    def accepts(self, name: str, value: object) -> bool:
+        """Return whether it has an option of that name that can have that value."""
+        return options.accepts(self._make, name, value)
+
+    def options(self) -> set[str]:
+        """Return the names of its options; one that takes any name adds none."""
+        return options.names(self._make) | ({STRATEGY} if self.strategies() else set())
+
+    def cartridge(self, given: Mapping[str, object]) -> Cartridge:
+        """Make it with options; see `Registry.load` for the errors."""
+        given = dict(given)
+        chosen = None if options.takes(self._make, STRATEGY) else given.pop(STRATEGY, None)
+        known = self.strategies()
+        ready = options.checked(self._make, given, self.where, also=[STRATEGY] if known else [])
+        try:
+            made = self._make(**ready)
+        except KernelError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise CartridgeError(f"{self.where} cannot be made: {blame(error)}") from error
+        cartridge = self._checked(made)
+        if chosen is not None:
+            cartridge = strategies.choose(cartridge, known, str(chosen))
+            ready[STRATEGY] = str(chosen)
+        return replace(cartridge, options={**cartridge.options, **ready}) if ready else cartridge
+
+    def _checked(self, made: object) -> Cartridge:
+        """Refuse what is no cartridge, and one that is not what its offer says."""
+        entry, where = self.entry, self.where
+        if not isinstance(made, Cartridge):
+            raise CartridgeError(f"{where}: {entry.target} made {made!r}, no kernel.contract.Cartridge")
+        if not NAME.fullmatch(made.name) or not VERSION.fullmatch(made.version):
+            raise CartridgeError(
+                f"{where}: name {made.name!r} and version {made.version!r} must match "
+                f"{NAME.pattern!r} and {VERSION.pattern!r}"
+            )
+        if entry.name and (made.name, made.version) != (entry.name, entry.version or made.version):
+            raise CartridgeError(f"{where} is made as {made.name}@{made.version}; make the two agree")
+        declared = [o.method for o in made.opcodes if isinstance(o, type) and issubclass(o, Opcode)]
+        if not declared or len(declared) < len(made.opcodes) or len(set(declared)) < len(declared):
+            raise CartridgeError(f"{where}: its opcodes must be Opcode classes with methods of their own: {declared}")
+        return made

@@ -1,0 +1,137 @@
+"""Strategies: prose in Markdown files that a cartridge puts before its prompts. Knows no cartridge and no model.
+
+    ---
+    id: well-filler
+    name: Well filler
+    summary: Keep one column open for the long bar.
+    ---
+    Keep the rightmost column empty until ...
+
+They stand in the folder `strategies` beside the cartridge's `make`. The prose is tokenized as data: it can say what it
+likes, but it cannot hold a control token.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from kernel.contract import Cartridge, Case, Engine, Option, View
+from kernel.errors import CartridgeError, UsageError, did_you_mean
+from kernel.opcode import NAME
+from kernel.prompt import Part, Prompt
+
+FOLDER = "strategies"
+KEYS = ("id", "name", "summary")
+FENCE = "---"
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """One file: three lines of front matter and the prose, its line breaks kept, none at its ends."""
+
+    id: str
+    name: str
+    summary: str
+    prose: str
+
+
+def parse(text: str, where: str) -> Strategy:
+    """Return the strategy that a file holds; `where` begins the errors.
+
+    Raises CartridgeError, with the line, for anything but exactly three keys between two `---` and prose behind them.
+
+    >>> parse("---\\nid: bold\\nname: Bold\\nsummary: Dare more.\\n---\\nTake risks.\\n", "bold.md")
+    Strategy(id='bold', name='Bold', summary='Dare more.', prose='Take risks.')
+    """
+    lines = text.removeprefix("\ufeff").splitlines()
+    if not lines or lines[0].rstrip() != FENCE:
+        raise CartridgeError(f"{where}:1: front matter begins with {FENCE!r}, not {lines[0] if lines else ''!r}")
+    found: dict[str, str] = {}
+    for number, line in enumerate(lines[1:], 2):
+        if line.rstrip() == FENCE:
+            break
+        match = re.fullmatch(r"(\w+):\s*(.*\S)\s*", line)
+        if match is None:
+            raise CartridgeError(f"{where}:{number}: {line!r} is not `key: value`")
+        key, value = match.groups()
+        if key in found or key not in KEYS:
+            what = "stands twice" if key in found else f"is unknown{did_you_mean(key, KEYS)}"
+            raise CartridgeError(f"{where}:{number}: the key {key!r} {what}")
+        found[key] = value
+    else:
+        raise CartridgeError(f"{where}:{len(lines)}: front matter has no {FENCE!r} at its end")
+    if missing := [key for key in KEYS if key not in found]:
+        raise CartridgeError(f"{where}:{number}: front matter lacks {missing[0]!r}; it has {', '.join(KEYS)}")
+    if not NAME.fullmatch(found["id"]):
+        raise CartridgeError(f"{where}: the id {found['id']!r} does not match {NAME.pattern!r}")
+    prose = "\n".join(line.rstrip() for line in lines[number:]).strip()
+    if not prose:
+        raise CartridgeError(f"{where}:{number}: there is no prose behind the front matter")
+    return Strategy(found["id"], found["name"], found["summary"], prose)
+
+
+def read(folder: Path) -> dict[str, Strategy]:
+    """Return the strategies of a folder by id, in the order of their names; none when there is no folder.
+
+    Raises CartridgeError for a file that cannot be read or parsed, or whose name is not its id.
+    """
+    found = {}
+    for path in sorted(folder.glob("*.md")):
+        where = f"{folder.parent.name}/{folder.name}/{path.name}"
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CartridgeError(f"{where} cannot be read: {error}") from error
+        strategy = parse(text, where)
+        if strategy.id != path.stem:
+            raise CartridgeError(f"{where}: its id is {strategy.id!r}; name the file {strategy.id}.md")
+        found[strategy.id] = strategy
+    return found
+
+
+def choose(cartridge: Cartridge, known: Mapping[str, Strategy], chosen: str) -> Cartridge:
+    """Return the cartridge with one of its strategies; raises UsageError when there is no such one."""
+    if chosen not in known:
+        raise UsageError(f"{cartridge.name}: no strategy {chosen!r}{did_you_mean(chosen, known)}")
+    return with_strategy(cartridge, known[chosen])
+
+
+def with_strategy(cartridge: Cartridge, strategy: Strategy) -> Cartridge:
+    """Return the cartridge with the strategy before each of its prompts, those of its labelled cases included."""
+    cases = None if cartridge.cases is None else _told_cases(cartridge.cases, strategy)
+    more = {name: _told_cases(each, strategy) for name, each in cartridge.more_cases.items()}
+    return replace(cartridge, view=StrategyView(cartridge.view, strategy), cases=cases, more_cases=more)
+
+
+def told(prompt: Prompt, strategy: Strategy) -> Prompt:
+    """Return a prompt that begins with the strategy, and its nulls as well: they leave out what decides, only that."""
+    head = Part(f"{strategy.prose}\n\n")
+    return Prompt(
+        (head, *prompt.parts),
+        tuple((head, *null) for null in prompt.nulls),
+        tuple((head, *parts) for parts in prompt.rotations),
+    )
+
+
+class StrategyView:
+    """A view whose prompts begin with a strategy."""
+
+    def __init__(self, view: View, strategy: Strategy) -> None:
+        self.view = view
+        self.strategy = strategy
+
+    def prompt(self, engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
+        """Return the view's own prompt behind the strategy."""
+        return told(self.view.prompt(engine, options, request), self.strategy)
+
+    def render(self, engine: Engine) -> Any:
+        """Return the view's own picture."""
+        return self.view.render(engine)
+
+
+def _told_cases(cases: Callable[[], Sequence[Case]], strategy: Strategy) -> Callable[[], Sequence[Case]]:
+    return lambda: [replace(case, prompt=told(case.prompt, strategy)) for case in cases()]

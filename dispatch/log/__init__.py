@@ -1,0 +1,1 @@
+"""Session logs: written, read, verified, compared, counted and published as a schema."""

@@ -1,0 +1,253 @@
+"""Reads a session log and finds where it is damaged. Knows no engine; constant memory, however long the log.
+
+What stands before the damage is good and is given out; reading stops there, since the chain of checksums says nothing
+about what follows a hole.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import chain as joined
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pydantic import ValidationError
+
+from dispatch.log.damage import MAX_LINE, Damage, Fault, diagnose
+from dispatch.log.lines import START, decode, link, unseal
+from dispatch.log.packing import Unpacked, open_log
+from dispatch.log.records import SCHEMA, DecisionRecord, Delta, Header, Joined, Left, Outcome, Resumed
+from kernel.errors import LogError
+
+CHANGES_KEPT = 10_000
+"""So many cartridges may join or leave between two decisions."""
+
+
+class LogReader:
+    """Iterates over the decisions of a log up to its end or its first damage. Use it as a context manager.
+
+    Raises LogError when there is nothing to read: no such file, no header, a header that was changed, a newer schema.
+
+    Attributes:
+        header: line 1.
+        n: whole decisions read so far.
+        outcome: the last line, once it was reached; None for a session that was killed.
+        damage: the first damage, once it was reached.
+        notes: what is odd and harmless (a changed line ending, an unknown event).
+        resumed: where the session was broken off and went on.
+        changes: cartridges that joined or left, oldest first; whoever carries them out takes them off.
+        place: bytes (unpacked) up to the end of the last good line that is no outcome, and its chain value.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.n = 0
+        self.outcome: Outcome | None = None
+        self.damage: Damage | None = None
+        self.notes: list[str] = []
+        self.resumed: list[Resumed] = []
+        self.changes: deque[Joined | Left] = deque(maxlen=CHANGES_KEPT)
+        self.place = (0, START)
+        self._good = 0
+        self._chain = START
+        self._line = 0
+        self._blank = 0
+        self._last = b""
+        if self.path.is_dir():
+            raise LogError(f"log: {str(path)!r} is a directory")
+        self._file = open_log(self.path)
+        try:
+            self.header = self._header()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __iter__(self) -> Iterator[DecisionRecord]:
+        while self.damage is None and (line := self._next()) is not None:
+            body = self._body(line)
+            if body is None:
+                return
+            record = self._record(body)
+            if record is not None:
+                yield record
+
+    @property
+    def packed(self) -> bool:
+        """Whether the file is packed."""
+        return isinstance(getattr(self._file, "raw", None), Unpacked)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _header(self) -> Header:
+        where = f"log: {str(self.path)!r}"
+        line = self._next()
+        if line is None:
+            raise LogError(f"{where}: {self.damage}" if self.damage else f"{where} is empty")
+        length = len(line)
+        if line.startswith(b"\xef\xbb\xbf"):
+            line = line[3:]
+            self._note("a byte order mark was put in front")
+        parts = unseal(line.rstrip(b"\r\n"))
+        if parts is None:
+            told = "is cut" if line.startswith(b'{"event":"header"') else "is no header of a session log"
+            raise LogError(f"{where}: line 1 {told}")
+        try:
+            data = decode(parts[0])
+        except ValueError as error:
+            raise LogError(f"{where}: line 1, the header, was changed: {error}") from error
+        if data.get("event") != "header":
+            raise LogError(f"{where}: line 1 is {data.get('event')!r}, not the header")
+        version = data.get("schema")
+        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+            raise LogError(f"{where}: line 1: schema {version!r} is no version of the log's form")
+        if version > SCHEMA:
+            raise LogError(
+                f"{where}: line 1: schema {version} is newer than {SCHEMA}, the newest that this version reads"
+            )
+        if link(START, parts[0]) != parts[1]:
+            raise LogError(f"{where}: line 1, the header, was changed: its checksum does not fit")
+        self._chain = parts[1]
+        self._good = self._blank + length
+        self._blank = 0
+        self.place = (self._good, self._chain)
+        try:
+            return Header.model_validate(data)
+        except ValidationError as error:
+            raise LogError(f"{where}: line 1, the header: {_first(error)}") from error
+
+    def _next(self) -> bytes | None:
+        """Return the next line that is not blank, with its newline, or None at the end."""
+        while line := self._file.readline(MAX_LINE):
+            self._line += 1
+            if line.strip(b"\r\n"):
+                return line
+            self._blank += len(line)
+            self._note(f"line {self._line} is blank")
+        raw = getattr(self._file, "raw", None)
+        if isinstance(raw, Unpacked) and raw.fault:
+            if self.outcome is not None:
+                self._note(raw.fault)
+            else:
+                self._line += 1
+                self._damaged(Fault.CHANGED, raw.fault)
+        return None
+
+    def _body(self, line: bytes) -> bytes | None:
+        """Return the line without its checksum; None, and the damage noted, when it does not fit."""
+        bare = line.rstrip(b"\r\n")
+        if self.outcome is not None:
+            self._damaged(Fault.TRAILING, f"{len(bare)} bytes follow the outcome")
+            return None
+        parts = unseal(bare)
+        if parts is None or link(self._chain, parts[0]) != parts[1]:
+            at = self._line
+            fault, detail = diagnose(line, self._last, self.n + 1, self._chain, self._rest())
+            self.damage = Damage(at, self.n + 1, fault, detail)
+            return None
+        if line.endswith(b"\r\n"):
+            self._note("line endings were changed")
+        self._chain = parts[1]
+        self._good += self._blank + len(line)
+        self._blank = 0
+        self._last = bare
+        return parts[0]
+
+    def _record(self, body: bytes) -> DecisionRecord | None:
+        """Return a decision; keep the outcome; note what is neither."""
+        try:
+            data = decode(body)
+            event = data.get("event")
+            if event == "decision":
+                record = DecisionRecord.model_validate(data)
+                if record.n != self.n + 1:
+                    raise ValueError(f"n is {record.n}")
+                self.n += 1
+                self.place = (self._good, self._chain)
+                return record
+            if event == "outcome":
+                outcome = Outcome.model_validate(data)
+                if outcome.decisions != self.n:
+                    raise ValueError(f"the outcome counts {outcome.decisions} decisions")
+                self.outcome = outcome
+                return None
+            if event == "resumed":
+                resumed = Resumed.model_validate(data)
+                if resumed.n != self.n:
+                    raise ValueError(f"n is {resumed.n}")
+                self.resumed.append(resumed)
+            elif event in ("joined", "left"):
+                change = (Joined if event == "joined" else Left).model_validate(data)
+                if change.n != self.n:
+                    raise ValueError(f"n is {change.n}")
+                self.changes.append(change)
+            elif event == "header":
+                raise ValueError("a second header")
+            else:
+                self._note(f"line {self._line} is {event!r}, which this version does not know")
+            self.place = (self._good, self._chain)
+        except ValueError as error:
+            self._damaged(Fault.INVALID, _first(error) if isinstance(error, ValidationError) else str(error))
+        return None
+
+    def _rest(self) -> Iterator[tuple[int, bytes]]:
+        while (line := self._next()) is not None:
+            yield self._line, line
+
+    def _damaged(self, fault: Fault, detail: str) -> None:
+        if self.damage is None:
+            self.damage = Damage(self._line, self.n + 1, fault, detail)
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes and len(self.notes) < 20:
+            self.notes.append(text)
+
+
+class Prompts:
+    """Puts the prompt ids of consecutive decisions together again."""
+
+    def __init__(self) -> None:
+        self._ids: list[int] = []
+        self._nulls: tuple[int, list[list[int]]] = (0, [])
+
+    def take(self, record: DecisionRecord) -> tuple[list[int], list[list[int]], list[list[int]]]:
+        """Return all prompt ids of the next decision, of its null prompts and of its rotations; empty when not logged.
+
+        Raises LogError when a difference keeps more than there is, or is one from a list that is not there.
+        """
+        if record.prompt is None:
+            return [], [], []
+        self._ids = _undelta(record.n, record.prompt, self._ids)
+        rotations = [_undelta(record.n, ids, self._ids) for ids in record.rotations or ()]
+        if record.nulls is not None:
+            bases = [self._ids, *rotations]
+            if worst := next((null.of for null in record.nulls if (null.of or 0) >= len(bases)), None):
+                raise LogError(f"decision {record.n}: a null prompt of rotation {worst}; there are {len(rotations)}")
+            self._nulls = (record.n, [_undelta(record.n, null, bases[null.of or 0]) for null in record.nulls])
+        elif record.nulls_of is None:
+            return self._ids, [], rotations
+        elif record.nulls_of != self._nulls[0]:
+            raise LogError(f"decision {record.n}: null prompts of decision {record.nulls_of}, which has none")
+        return self._ids, self._nulls[1], rotations
+
+
+def _undelta(n: int, delta: Delta, base: list[int]) -> list[int]:
+    if delta.keep > len(base):
+        raise LogError(f"decision {n}: keeps {delta.keep} ids of {len(base)}")
+    return list(joined(base[: delta.keep], delta.new))
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['input']!r}: {first['msg']}"[:200]

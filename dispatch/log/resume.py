@@ -1,0 +1,149 @@
+"""Goes on with a session that was broken off: verifies its log, takes off a cut line, hands out engines and writer.
+
+Knows no model and no player.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+
+from dispatch.log.damage import MAX_LINE, Fault
+from dispatch.log.lines import unseal
+from dispatch.log.packing import PACKED, Pack, open_log, packer
+from dispatch.log.reader import LogReader, Prompts
+from dispatch.log.records import DecisionRecord, Ending, Header, Resumed
+from dispatch.log.redact import Redactor
+from dispatch.log.replay import MakeCartridge, Replay, ReplayReport, Verdict
+from dispatch.log.writer import LogWriter, OnError, Place, lock
+from kernel.contract import Cartridge, Engine
+from kernel.errors import LogError, UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """A session to go on with."""
+
+    header: Header
+    writer: LogWriter
+    """Stands after the last whole decision, which has number `writer.n`."""
+    cartridges: dict[str, Cartridge]
+    engines: dict[str, Engine]
+    """By cartridge name, in the state after that decision."""
+    last: DecisionRecord | None
+    """That decision, or None when there was none."""
+    report: ReplayReport
+    """What the verification found."""
+
+
+def resume(
+    path: str | Path,
+    make_cartridge: MakeCartridge,
+    *,
+    redact: Redactor | None = None,
+    on_error: OnError = "stop",
+) -> Resumption:
+    """Lock a log, verify it, and return what it takes to go on; the log gets a line that says so.
+
+    A last line that was cut, or a block of NULs in its place, is taken off, and so is an outcome that came from outside
+    (interrupted, limit, error).
+
+    Raises LogError when another session writes the file, when the session ended by itself, when the log is damaged
+    before its end or differs from what the engines do; UsageError when the salt of a redacted log is not given again.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise LogError(f"resume: no file {str(path)!r}")
+    fd = lock(path)
+    try:
+        with LogReader(path) as reader:
+            _check_salt(reader.header, redact)
+            run, fold = Replay(reader, make_cartridge), Prompts()
+            last: DecisionRecord | None = None
+            prompt: list[int] = []
+            for step in run:
+                last, prompt = step.record, fold.take(step.record)[0] or prompt
+            report = run.report()
+        good, chain = reader.place
+        dropped, lines = _rest(path, good)
+        _check(report, reader, lines)
+        pack = packer(path)
+        if reader.packed:
+            fd = _packed_again(path, fd, good, pack)
+        else:
+            os.ftruncate(fd, good)
+        if not _ends_in_newline(path, good):
+            os.write(fd, pack(b"\n", False))
+        writer = LogWriter.onto(path, fd, pack, Place(chain, reader.n, prompt), redact, on_error)
+    except BaseException:
+        os.close(fd)
+        raise
+    ending = reader.outcome.ending if reader.outcome else None
+    writer.resumed(Resumed(n=reader.n, dropped=dropped, ending=ending))
+    return Resumption(reader.header, writer, run.cartridges, run.engines, last, report)
+
+
+def _check(report: ReplayReport, reader: LogReader, lines: bool) -> None:
+    """Refuse what cannot be gone on with."""
+    where = f"resume: {report.path!r}"
+    if report.verdict is Verdict.DIFFERENT:
+        raise LogError(f"{where}: {report.sentence}")
+    if reader.outcome is not None and reader.outcome.ending in (Ending.RULES, Ending.HALT):
+        raise LogError(f"{where}: the session is over: {reader.outcome.ending} {reader.outcome.detail}".rstrip())
+    damage = reader.damage
+    if damage is not None and (lines or damage.fault not in (Fault.CUT, Fault.NULS)):
+        raise LogError(f"{where} is damaged before its end: {damage}")
+    if reader.packed and reader.path.suffix not in PACKED:
+        raise LogError(f"{where} is packed, but its name does not end in {' or '.join(PACKED)}; rename it")
+
+
+def _check_salt(header: Header, redact: Redactor | None) -> None:
+    given = None if redact is None else redact.fingerprint
+    if header.redacted != given:
+        told = "was redacted; give its salt again" if header.redacted else "was not redacted; give no salt"
+        raise UsageError(f"resume: the log {told}")
+
+
+def _rest(path: Path, good: int) -> tuple[int, bool]:
+    """Return how many bytes follow the good part, and whether there is a line of a log among them."""
+    count, lines = 0, False
+    with open_log(path) as file:
+        _skip(file, good)
+        while line := file.readline(MAX_LINE):
+            count += len(line)
+            lines = lines or unseal(line.rstrip(b"\r\n")) is not None
+    return count, lines
+
+
+def _skip(file: BufferedReader, count: int) -> None:
+    while count > 0 and (part := file.read(min(count, 1 << 16))):
+        count -= len(part)
+
+
+def _ends_in_newline(path: Path, good: int) -> bool:
+    with open_log(path) as file:
+        _skip(file, good - 1)
+        return file.read(1) == b"\n"
+
+
+def _packed_again(path: Path, fd: int, good: int, pack: Pack) -> int:
+    """Pack the good part into a new file in place of the old one and return it, locked; a cut stream cannot go on."""
+    fresh = path.with_name(path.name + ".resumed")
+    new = lock(fresh)
+    try:
+        os.ftruncate(new, 0)
+        with open_log(path) as file:
+            while good > 0:
+                part = file.read(min(good, 1 << 16))
+                good -= len(part)
+                os.write(new, pack(part, False))
+        os.fsync(new)
+        fresh.replace(path)
+    except BaseException:
+        os.close(new)
+        fresh.unlink(missing_ok=True)
+        raise
+    os.close(fd)
+    return new

@@ -1,0 +1,101 @@
+"""Decisions as flat rows for people's own tools: CSV, Parquet, and a redacted copy of a log. Knows no engine."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+from dispatch.log.damage import Damage
+from dispatch.log.reader import LogReader, Prompts
+from dispatch.log.records import DecisionRecord
+from dispatch.log.redact import Redactor
+from dispatch.log.stats import agreement, names
+from dispatch.log.writer import LogWriter
+from kernel.errors import LogError, UsageError
+from kernel.opcode import canonical
+
+COLUMNS: dict[str, type] = {
+    "file": str, "started": str, "cartridge": str, "player": str, "rule": str, "seed": int, "n": int,
+    "method": str, "arguments": str, "text": str, "probability": float, "logprob": float, "null": float,
+    "legal": int, "legal_mass": float, "margin": float, "agree_first": bool, "agree_any": bool,
+    "passes": int, "tokens_evaluated": int, "chosen_tokens": int, "forced_tokens": int, "stop": str,
+    "model_ms": float, "planner_ms": float, "at_ms": float, "refused": bool, "result": str, "state": str,
+}  # fmt: skip
+"""Name and type of every column; a value that is not known is empty."""
+BATCH = 10_000
+
+
+def rows(path: str | Path, damages: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each decision of a log, up to its damage, which is appended to `damages`."""
+    with LogReader(path) as reader:
+        _, player, rule = names(reader.header)
+        head = {"file": str(path), "started": reader.header.started, "seed": reader.header.seed, "player": player}
+        for record in reader:
+            yield head | {"rule": record.rule or rule or None} | _row(record)
+        if reader.damage is not None:
+            damages.append(f"{path}: {reader.damage}")
+
+
+def write_csv(paths: Iterable[str | Path], out: TextIO) -> list[str]:
+    """Write all decisions as CSV with a head line; return the damages that were met."""
+    damages: list[str] = []
+    table = csv.DictWriter(out, list(COLUMNS), restval="", lineterminator="\n")
+    table.writeheader()
+    for path in paths:
+        table.writerows(rows(path, damages))
+    return damages
+
+
+def write_parquet(paths: Iterable[str | Path], out: Path) -> list[str]:
+    """Write all decisions as one Parquet file, in batches; return the damages that were met."""
+    try:
+        pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise UsageError(
+            "stats: Parquet needs the package 'pyarrow': pip install 'cartridge-kernel[parquet]', or take --format csv"
+        ) from error
+    kinds = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_()}
+    schema = pyarrow.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
+    damages: list[str] = []
+    found = (row for path in paths for row in rows(path, damages))
+    try:
+        with parquet.ParquetWriter(out, schema) as writer:
+            while batch := list(islice(found, BATCH)):
+                writer.write_batch(pyarrow.RecordBatch.from_pylist(batch, schema=schema))
+    except OSError as error:
+        raise LogError(f"stats: cannot write {str(out)!r}: {error.strerror or error}") from error
+    return damages
+
+
+def redacted_copy(source: str | Path, target: str | Path, redactor: Redactor) -> tuple[int, Damage | None]:
+    """Write a copy of a log without prompts and requests; return its decisions and the damage that ended it."""
+    fold = Prompts()
+    with LogReader(source) as reader, LogWriter(target, reader.header, redact=redactor) as writer:
+        for record in reader:
+            writer.decision(record, *fold.take(record))
+        if reader.outcome is not None:
+            writer.outcome(reader.outcome)
+        return reader.n, reader.damage
+
+
+def _row(record: DecisionRecord) -> dict[str, Any]:
+    rows = record.legal or ()
+    at = record.chosen
+    found = rows[at : at + 1] if at is not None else [row for row in rows if row.text == record.text]
+    taken = found[0] if found else None
+    first, any_ = agreement(record) if record.offered else (None, None)
+    same = record.model_dump(include=set(COLUMNS) - {"rule", "legal"})
+    return same | {
+        "method": record.instruction.method,
+        "arguments": canonical(record.instruction.arguments),
+        "probability": taken.probability if taken else None,
+        "logprob": taken.logprob if taken else None,
+        "null": taken.null if taken else None,
+        "legal": record.legal_count if record.legal_count is not None else len(rows) or None,
+        "agree_first": first,
+        "agree_any": any_,
+    }

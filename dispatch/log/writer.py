@@ -1,0 +1,281 @@
+"""Writes a session log, line by line. Knows no engine and no model; the form of a line stands in dispatch/lines.py.
+
+Every line goes to the system in one write before the next decision starts, so a killed process loses at most the line
+it was writing. (A power cut may lose more: the disk is waited for at the end only.)
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, NamedTuple, Self
+
+from dispatch.log.lines import START, encode, seal
+from dispatch.log.packing import Pack, packer
+from dispatch.log.records import (
+    CartridgeRecord,
+    DecisionRecord,
+    Delta,
+    Header,
+    Joined,
+    Left,
+    Outcome,
+    Record,
+    Resumed,
+)
+from dispatch.log.redact import Redactor
+from kernel.errors import LogError
+
+
+def delta(ids: Sequence[int], base: Sequence[int]) -> Delta:
+    """Return `ids` as difference from `base`.
+
+    >>> delta([1, 2, 9], [1, 2, 3, 4])
+    Delta(of=None, keep=2, new=(9,))
+    """
+    low, high = 0, min(len(ids), len(base))
+    while low < high:  # slices compare in C, so a long history costs little
+        middle = (low + high + 1) // 2
+        if list(ids[low:middle]) == list(base[low:middle]):
+            low = middle
+        else:
+            high = middle - 1
+    return Delta(keep=low, new=tuple(map(int, ids[low:])))
+
+
+OnError = Literal["stop", "continue"]
+
+
+class Place(NamedTuple):
+    """Where a writer stands: chain value, number and prompt ids of the last decision."""
+
+    chain: str
+    n: int
+    prompt: Sequence[int]
+
+
+class _Pending(NamedTuple):
+    """A line on its way: where it starts, its bytes, where the writer stands once it has arrived."""
+
+    start: int
+    line: bytes
+    place: Place
+
+
+class LogWriter:
+    """Writes one session: the header at once, then decisions, then the outcome. Use it as a context manager.
+
+    Args:
+        path: a new file, packed when it ends in `.gz` or `.zst`. One that holds anything already is refused, and so
+            is one that another writer holds.
+        header: line 1.
+        redact: drops prompts and requests and writes salted hashes of them instead.
+        on_error: what to do when the disk is full or fails: `stop` raises LogError, `continue` warns once, writes
+            nothing more and lets the session go on. The file stays whole up to the line before in both cases.
+
+    Attributes:
+        error: why writing stopped, or None.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        header: Header,
+        *,
+        redact: Redactor | None = None,
+        on_error: OnError = "stop",
+    ) -> None:
+        self._begin(Path(path), redact, on_error)
+        self._pack = packer(self.path)
+        self._fd = lock(self.path)
+        self._regular = stat.S_ISREG(os.fstat(self._fd).st_mode)
+        try:
+            if os.fstat(self._fd).st_size and self._regular:
+                raise LogError(f"log: {str(self.path)!r} holds something already; name a new file")
+            self._write(header if redact is None else redact.header(header), 0, ())
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def onto(cls, path: Path, fd: int, pack: Pack, place: Place, redact: Redactor | None, on_error: OnError) -> Self:
+        """Return a writer that goes on at the end of an open, locked file; dispatch/resume.py says what that takes."""
+        writer = cls.__new__(cls)
+        writer._begin(path, redact, on_error)
+        writer._pack, writer._fd, writer._regular = pack, fd, True
+        writer._chain, writer._n, writer._prompt = place
+        return writer
+
+    def _begin(self, path: Path, redact: Redactor | None, on_error: OnError) -> None:
+        self.path = path
+        self.error: str | None = None
+        self._redact = redact
+        self._stop = on_error == "stop"
+        self._chain, self._n, self._prompt = Place(START, 0, ())
+        self._nulls: tuple[int, list[list[int]]] = (0, [])
+        self._ended = False
+        self._pending: _Pending | None = None
+
+    @property
+    def n(self) -> int:
+        """How many decisions are written; one that Ctrl-C broke into counts, since its line will be finished."""
+        return self._n if self._pending is None else self._pending.place.n
+
+    def decision(
+        self,
+        record: DecisionRecord,
+        prompt: Sequence[int] = (),
+        nulls: Sequence[Sequence[int]] = (),
+        rotations: Sequence[Sequence[int]] = (),
+    ) -> None:
+        """Write one decision.
+
+        Args:
+            record: with `n` one more than the last.
+            prompt: all ids that the model read before it chose; the record's `prompt` is made from them.
+            nulls, rotations: the same for each null prompt and for each other order of the options.
+        """
+        if record.n != self.n + 1 and self.error is None:
+            raise LogError(f"log: decision {record.n} cannot follow decision {self.n}")
+        written = [list(null) for null in nulls] if len(prompt) else []
+        if written and written == self._nulls[1]:
+            record, nulls = record.model_copy(update={"nulls_of": self._nulls[0]}), ()
+        if self._redact is not None:
+            record, prompt = self._redact.decision(record, prompt, nulls, rotations), ()
+        if len(prompt):
+            record = record.model_copy(
+                update={
+                    "prompt": delta(prompt, self._prompt),
+                    "nulls": tuple(_nearest(null, prompt, rotations) for null in nulls) or None,
+                    "rotations": tuple(delta(ids, prompt) for ids in rotations) or None,
+                }
+            )
+        self._write(record, record.n, list(prompt) if len(prompt) else self._prompt)
+        if record.nulls_of is None and written:
+            self._nulls = (record.n, written)
+
+    def resumed(self, record: Resumed) -> None:
+        """Write that the session goes on after it was broken off."""
+        self._write(record, self.n, self._prompt)
+
+    def joined(self, record: CartridgeRecord) -> None:
+        """Write that a cartridge takes part from the next decision on."""
+        self._write(Joined(n=self.n, cartridge=record), self.n, self._prompt)
+
+    def left(self, name: str) -> None:
+        """Write that a cartridge takes part no more."""
+        self._write(Left(n=self.n, cartridge=name), self.n, self._prompt)
+
+    def outcome(self, record: Outcome) -> None:
+        """Write the last line and wait until the disk has everything."""
+        if record.decisions != self.n and self.error is None:
+            raise LogError(f"log: the outcome counts {record.decisions} decisions, {self.n} are written")
+        self._write(record, self.n, self._prompt, last=True)
+        self._ended = True
+        if self._regular:
+            os.fsync(self._fd)
+
+    def close(self) -> None:
+        """Give the file free. A log closed without an outcome reads as that of a killed session."""
+        if self._fd >= 0:
+            try:
+                self._settle()
+            finally:
+                os.close(self._fd)
+                self._fd = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _write(self, record: Record, n: int, prompt: Sequence[int], *, last: bool = False) -> None:
+        if self._fd < 0 or self._ended:
+            raise LogError(f"log: {str(self.path)!r} is closed")
+        if self.error is not None:
+            return
+        self._settle()
+        if self.error is not None:
+            return
+        line, chain = seal(encode(record), self._chain)
+        self._pending = _Pending(os.fstat(self._fd).st_size, self._pack(line, last), Place(chain, n, prompt))
+        self._settle()
+
+    def _settle(self) -> None:
+        """Bring the pending line to the file.
+
+        It is noted before it is written and finished from where the file stands, because Ctrl-C may break in anywhere,
+        and the outcome that is written then has to follow a whole line.
+        """
+        if self._pending is None:
+            return
+        pending = self._pending
+        try:
+            done = os.fstat(self._fd).st_size - pending.start if self._regular else 0
+            while done < len(pending.line):
+                done += os.write(self._fd, pending.line[done:])
+        except OSError as error:
+            self._fail(error, pending.start)
+        else:
+            self._chain, self._n, self._prompt = pending.place
+        self._pending = None
+
+    def _fail(self, error: OSError, start: int) -> None:
+        """Take back what was written of the line, then stop or go on as told."""
+        self._pending = None
+        self.error = f"log: {str(self.path)!r}: {error.strerror} at decision {self.n + 1}; {self.n} are written"
+        if self._regular:
+            os.ftruncate(self._fd, start)
+        if self._stop:
+            raise LogError(self.error) from error
+        warnings.warn(self.error, RuntimeWarning, stacklevel=2)
+
+
+def lock(path: Path) -> int:
+    """Open for appending, alone; the lock goes away with the process, however it ends.
+
+    Raises LogError when the file cannot be opened or another process holds it.
+    """
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
+    except OSError as error:
+        raise LogError(f"log: cannot write {str(path)!r}: {error.strerror}") from error
+    try:
+        _flock(fd)
+    except OSError as error:
+        os.close(fd)
+        busy = isinstance(error, BlockingIOError | PermissionError)
+        why = "is being written by another session" if busy else f"cannot be locked: {error.strerror}"
+        raise LogError(f"log: {str(path)!r} {why}") from error
+    return fd
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _flock(fd: int) -> None:
+        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _flock(fd: int) -> None:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _nearest(ids: Sequence[int], prompt: Sequence[int], rotations: Sequence[Sequence[int]]) -> Delta:
+    """Return the difference from the prompt, or from the first rotation that has more in common with the ids."""
+    found = delta(ids, prompt)
+    for number, other in enumerate(rotations, 1):
+        each = delta(ids, other)
+        if each.keep > found.keep:
+            found = each.model_copy(update={"of": number})
+    return found

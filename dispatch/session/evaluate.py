@@ -1,0 +1,106 @@
+"""Labelled states through a rule: how often it is right, and where it picks by position. Knows no cartridge."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from kernel.api import Kernel
+from kernel.choose.rule import Rule
+from kernel.contract import Case
+from kernel.errors import UsageError
+from kernel.trie.opcodes import Literal
+
+CLOSER = "\n"
+"""Stands behind every option, as the wire's closer does; it is scored only where one option begins another."""
+
+Z95 = 1.959963984540054
+
+
+class Result(BaseModel):
+    """What one rule did on one set with one model."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    set: str
+    split: str
+    rule: str
+    cases: int
+    correct: int
+    accuracy: float
+    low: float
+    """Lower end of the 95 % interval (Wilson)."""
+    high: float
+    chance: float
+    """Accuracy of a blind pick."""
+    positions: tuple[int, ...]
+    """How often the first option, the second ... was picked."""
+    passes: float
+    """Mean passes a decision."""
+    tokens: float
+    """Mean tokens evaluated a decision."""
+
+
+def wilson(correct: int, cases: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share (Wilson 1927, JASA 22:209).
+
+    >>> [round(x, 3) for x in wilson(8, 10)]
+    [0.49, 0.943]
+    """
+    if not cases:
+        return 0.0, 1.0
+    share, z2 = correct / cases, Z95**2
+    centre = share + z2 / (2 * cases)
+    spread = Z95 * math.sqrt(share * (1 - share) / cases + z2 / (4 * cases**2))
+    scale = 1 + z2 / cases
+    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+
+
+def evaluate(
+    kernel: Kernel,
+    cases: Sequence[Case],
+    rule: Rule,
+    *,
+    model: str,
+    name: str,
+    split: str = "test",
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Result:
+    """Decide every case of a split and compare with its answer.
+
+    Raises UsageError when there is no case in the split.
+    """
+    chosen = [case for case in cases if split in ("all", case.split)]
+    if not chosen:
+        raise UsageError(f"{name}: no case in the split {split!r}; there is: {sorted({c.split for c in cases})}")
+    correct, passes, tokens, chance = 0, 0, 0, 0.0
+    picked: Counter[int] = Counter()
+    for number, case in enumerate(chosen, 1):
+        opcodes = kernel.compile([Literal(option, CLOSER) for option in case.options])
+        decision = kernel.decide(case.prompt, opcodes, rule=rule, number=number)
+        correct += case.options[decision.index] == case.answer
+        picked[decision.index] += 1
+        passes += decision.passes
+        tokens += decision.tokens_evaluated
+        chance += 1 / len(case.options)
+        progress(number, len(chosen))
+    low, high = wilson(correct, len(chosen))
+    return Result(
+        model=model,
+        set=name,
+        split=split,
+        rule=str(rule.name),
+        cases=len(chosen),
+        correct=correct,
+        accuracy=correct / len(chosen),
+        low=low,
+        high=high,
+        chance=chance / len(chosen),
+        positions=tuple(picked[n] for n in range(max(len(c.options) for c in chosen))),
+        passes=passes / len(chosen),
+        tokens=tokens / len(chosen),
+    )

@@ -1,0 +1,304 @@
+"""The loop of a session: look, choose, carry out, log. Knows no game, no screen and no logits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Self
+
+from dispatch.log.reader import LogReader
+from dispatch.log.records import CartridgeRecord, Ending, Outcome
+from dispatch.log.resume import Resumption
+from dispatch.log.writer import LogWriter
+from dispatch.session.guides import asked_of_all, guide_of
+from dispatch.session.players import ModelPlayer, Open, Player, Situation, open_opcodes
+from dispatch.session.turn import Tally, Turn, record
+from kernel.contract import Cartridge, Engine, Option
+from kernel.errors import IllegalInstructionError, UsageError, did_you_mean
+from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction
+from kernel.prompt import NOTHING, Explained
+
+
+class Session:
+    """One run of one or several cartridges with one player.
+
+    With several, what is legal is what any of them allows now, and the prompt is the request behind what the commands
+    of all of them mean: no view is asked. The session is over when the rules have ended all of them.
+
+    Args:
+        seed: given to every engine.
+        limits: largest values of an engine's summary, by name (`pieces`), or `decisions`.
+
+    Iterate over `turns()`; then `close()` with how it ended, unless it has ended by itself.
+    """
+
+    def __init__(
+        self,
+        cartridges: Sequence[Cartridge],
+        player: Player,
+        *,
+        seed: int = 0,
+        limits: Mapping[str, int | float] | None = None,
+    ) -> None:
+        if not cartridges:
+            raise UsageError("a session needs at least one cartridge")
+        self.cartridges = {cartridge.name: cartridge for cartridge in cartridges}
+        self.player = player
+        self.seed = seed
+        self.limits = dict(limits or {})
+        self.engines = {cartridge.name: self._started(cartridge) for cartridge in cartridges}
+        self.tally = Tally()
+        self.ending: Ending | None = None
+        self.detail = ""
+        self._begun = time.perf_counter()
+        self._log: LogWriter | None = None
+        self._stopping: str | None = None
+        self._torn = False
+        self._last: tuple[Instruction, bool] | None = None
+        self._guide: tuple[tuple[Cartridge, ...], tuple[Explained, ...]] = ((), ())
+        for limit in self.limits:
+            self._counts(limit)
+
+    @classmethod
+    def resume(cls, resumption: Resumption, player: Player, *, limits: Mapping[str, int | float] | None = None) -> Self:
+        """Go on where a log was broken off, counts and clock included; writes to the same log.
+
+        Args:
+            limits: in place of those in the header, when given.
+        """
+        header = resumption.header
+        limits = limits or header.limits
+        session = cls(list(resumption.cartridges.values()), player, seed=header.seed, limits=limits)
+        session.engines = resumption.engines
+        with LogReader(resumption.writer.path) as reader:
+            for logged in reader:
+                session.tally.recall(logged)
+        if resumption.last is not None:
+            session._begun -= (resumption.last.at_ms or 0.0) / 1000
+        session.write_to(resumption.writer)
+        return session
+
+    def write_to(self, log: LogWriter) -> None:
+        """Log every decision from now on."""
+        self._log = log
+
+    @property
+    def records(self) -> tuple[CartridgeRecord, ...]:
+        """What a header says of the cartridges: as they are now, so ask before the first turn."""
+        return tuple(self._record(cartridge) for cartridge in self.cartridges.values())
+
+    @property
+    def seconds(self) -> float:
+        """Time since the session began."""
+        return time.perf_counter() - self._begun
+
+    # -- who takes part ------------------------------------------------------------------------------------------
+
+    def join(self, cartridge: Cartridge) -> None:
+        """Let a cartridge take part from the next turn on; the others keep their states.
+
+        Raises UsageError when one of that name is there, BuildError when it cannot be compiled: nothing has changed.
+        """
+        if cartridge.name in self.cartridges:
+            raise UsageError(f"cartridge {cartridge.name!r} is there already")
+        engine = self._started(cartridge)
+        self.player.use([*self.cartridges.values(), cartridge])
+        self.cartridges[cartridge.name], self.engines[cartridge.name] = cartridge, engine
+        if self._log is not None:
+            self._log.joined(self._record(cartridge))
+
+    def leave(self, name: str) -> None:
+        """Let a cartridge take part no more: its state is gone, and none of its opcodes can be chosen.
+
+        Raises UsageError for one that is not there, and for the last one.
+        """
+        if name not in self.cartridges:
+            raise UsageError(f"no cartridge {name!r} takes part{did_you_mean(name, self.cartridges)}")
+        if len(self.cartridges) == 1:
+            raise UsageError(f"cartridge {name!r} is the only one; a session needs at least one")
+        self.player.use([c for c in self.cartridges.values() if c.name != name])
+        del self.cartridges[name], self.engines[name]
+        if self._log is not None:
+            self._log.left(name)
+
+    # -- the loop ------------------------------------------------------------------------------------------------
+
+    def turns(self, requests: Iterator[str] | None = None, *, unattended: bool = False) -> Iterator[Turn]:
+        """Yield one decision after the other until the session ends; with requests, one decision each.
+
+        Args:
+            unattended: end with `repeat` when one instruction is given again on a state that it left as it was.
+        """
+        while not self._over():
+            request = ""
+            if requests is not None:
+                try:
+                    request = next(requests)
+                except StopIteration:
+                    self._end(Ending.LIMIT, "no more requests")
+                    return
+            if self._stopping is None:  # asking for a request may take long
+                turn = self.turn(request)
+                if unattended:
+                    self._guard(turn)
+                yield turn
+
+    def turn(self, request: str = "") -> Turn:
+        """Make one decision and carry it out.
+
+        An instruction that the engine refuses changes nothing; it is logged and counted as refused.
+        """
+        number = self.tally.decisions + 1
+        started = time.perf_counter()
+        situation, offered = self.situation(number, request)
+        planner_ms = 1000 * (time.perf_counter() - started)
+        choice = self.player.choose(situation)
+        instruction = choice.instruction
+        refused, cartridge, result = False, instruction.cartridge, ""
+        if instruction == HALT_INSTRUCTION:
+            cartridge = next(iter(self.cartridges))
+        engine = self.engines[cartridge]
+        before = engine.state_hash()
+        self._torn = True
+        if instruction == HALT_INSTRUCTION:
+            self._end(Ending.HALT, "halt was chosen")
+        else:
+            try:
+                result = engine.apply(instruction)
+            except IllegalInstructionError as error:
+                refused, result = True, str(error)
+        state = engine.state_hash()
+        turn = Turn(
+            number, cartridge, instruction, result, refused, offered, choice, planner_ms, request, before != state
+        )
+        self.tally.add(turn)
+        if self._log is not None:
+            self._write(self._log, turn, state)
+        self._torn = False
+        return turn
+
+    def stop(self, detail: str) -> None:
+        """End the session before its next decision. For signal handlers: it only takes a note."""
+        self._stopping = detail
+
+    def close(self, ending: Ending, detail: str = "") -> None:
+        """End the session from outside; what has ended already keeps its ending."""
+        self._end(ending, detail)
+
+    def end_log(self) -> None:
+        """Write the outcome, if there is a log; the log takes nothing more.
+
+        Where a decision was broken into before it stood in the log, the engines are ahead of the log, so no outcome is
+        written: the log reads as that of a killed session, and can be gone on with.
+        """
+        if self._log is not None and not self._torn:
+            self._log.outcome(self.outcome())
+        self._log = None
+
+    def outcome(self) -> Outcome:
+        """Return what goes into the log's last line."""
+        return Outcome(
+            decisions=self.tally.decisions,
+            ending=self.ending or Ending.INTERRUPTED,
+            detail=self.detail,
+            summary={name: dict(engine.summary()) for name, engine in self.engines.items()},
+            seconds=round(self.seconds, 3),
+            totals=self.tally.totals,
+        )
+
+    def prepare(self) -> None:
+        """Let a model read what stays the same from request to request; the session's clock stands still."""
+        started = time.perf_counter()
+        if isinstance(self.player, ModelPlayer):
+            self.player.prepare(self.situation(0, NOTHING)[0])
+        self._begun += time.perf_counter() - started
+
+    def situation(self, number: int, request: str) -> tuple[Situation, tuple[Option, ...]]:
+        """Return what the player sees now, and the planner's options that the prompt shows."""
+        legal: list[Instruction] = []
+        ranked: list[Option] = []
+        offered: list[Option] = []
+        written: list[Open] = []
+        for name, cartridge in self.cartridges.items():
+            engine = self.engines[name]
+            legal += engine.legal()
+            if engine.ended() is None:
+                written += open_opcodes(cartridge)
+            if cartridge.planner is not None and engine.ended() is None:
+                options = list(cartridge.planner.rank(engine))
+                ranked += options
+                offered += options[: cartridge.offered]
+        if any(issubclass(o, Halt) for c in self.cartridges.values() for o in c.opcodes):
+            legal.append(HALT_INSTRUCTION)
+        if len(self.cartridges) > 1:
+            prompt = asked_of_all(request, self._explained())
+            return Situation(number, legal, ranked, prompt, open=written, asked=bool(request)), ()
+        ((name, cartridge),) = self.cartridges.items()
+        prompt = cartridge.view.prompt(self.engines[name], offered, request)
+        if request and offered and prompt == cartridge.view.prompt(self.engines[name], (), request):
+            offered = []  # the view does not show them beside a request
+        ratified = [option.instruction for option in offered] if cartridge.ratifies else []
+        return Situation(number, legal, ranked, prompt, ratified, written, bool(request)), tuple(offered)
+
+    def _explained(self) -> tuple[Explained, ...]:
+        """Return what the commands of those that take part now mean."""
+        several = tuple(self.cartridges.values())
+        if self._guide[0] != several:
+            self._guide = several, guide_of(several)
+        return self._guide[1]
+
+    def _started(self, cartridge: Cartridge) -> Engine:
+        engine = cartridge.engine()
+        engine.reset(self.seed)
+        return engine
+
+    def _record(self, cartridge: Cartridge) -> CartridgeRecord:
+        return CartridgeRecord(
+            name=cartridge.name,
+            version=cartridge.version,
+            state=self.engines[cartridge.name].state_hash(),
+            options=dict(cartridge.options) or None,
+        )
+
+    def _over(self) -> bool:
+        if self.ending is None and self._stopping is not None:
+            self._end(Ending.INTERRUPTED, self._stopping)
+        if self.ending is not None:
+            return True
+        reasons = {name: engine.ended() for name, engine in self.engines.items()}
+        if all(reason is not None for reason in reasons.values()):
+            told = [f"{name}: {reason}" if len(reasons) > 1 else str(reason) for name, reason in reasons.items()]
+            self._end(Ending.RULES, "; ".join(told))
+            return True
+        for limit, most in self.limits.items():
+            if any(count >= most for count in self._counts(limit)):
+                self._end(Ending.LIMIT, f"{most} {limit}")
+                return True
+        return False
+
+    def _counts(self, name: str) -> list[int | float]:
+        if name == "decisions":
+            return [self.tally.decisions]
+        found = [engine.summary().get(name) for engine in self.engines.values()]
+        counts = [value for value in found if isinstance(value, int | float)]
+        if not counts:
+            raise UsageError(f"{' '.join(self.cartridges)}: nothing here counts {name!r}, so it is no limit")
+        return counts
+
+    def _guard(self, turn: Turn) -> None:
+        if not turn.moved and self._last == (turn.instruction, False):
+            self._end(Ending.REPEAT, f"{turn.instruction!r} again on an unchanged state")
+        self._last = (turn.instruction, turn.moved)
+
+    def _end(self, ending: Ending, detail: str) -> None:
+        if self.ending is None:
+            self.ending, self.detail = ending, detail
+
+    def _write(self, log: LogWriter, turn: Turn, state: str) -> None:
+        decision = turn.decision
+        log.decision(
+            record(turn, state, self.seconds),
+            decision.prompt if decision is not None else (),
+            decision.nulls if decision is not None else (),
+            decision.rotations if decision is not None else (),
+        )

@@ -1,0 +1,68 @@
+"""Labelled cases on disk: JSON Lines beside the cartridge that they judge. Knows no prompt, no rule, no model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from kernel.contract import Case
+from kernel.errors import CartridgeError
+from kernel.prompt import Prompt
+
+Split = Literal["dev", "test"]
+
+
+class Row(BaseModel):
+    """What every line of a case file holds; a cartridge adds its own fields in a subclass."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    id: str
+    split: Split
+
+
+class RequestRow(Row):
+    """A request in everyday words and the one command that answers it, as words."""
+
+    request: str
+    answer: str
+
+
+R = TypeVar("R", bound=Row)
+
+
+def read(path: Path, row: type[R]) -> list[R]:
+    """Return the rows of a case file in file order.
+
+    Raises CartridgeError, with file, line and field, when the file or a line of it cannot be read or an id comes twice.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CartridgeError(f"{path.name}: cannot be read: {error}") from error
+    rows: dict[str, R] = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            found = row.model_validate_json(line)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(map(str, first["loc"])) or "the line"
+            raise CartridgeError(f"{path.name}:{number}: {where}: {first['msg']}") from error
+        if found.id in rows:
+            raise CartridgeError(f"{path.name}:{number}: the id {found.id!r} stands twice; give each case its own")
+        rows[found.id] = found
+    return list(rows.values())
+
+
+def case(row: RequestRow, prompt: Prompt, options: Sequence[str]) -> Case:
+    """Return the case of a request row.
+
+    The options are words with a space before them, so that they can be appended to a prompt that ends in a colon.
+    Raises CartridgeError when the answer is not one of them.
+    """
+    if row.answer not in options:
+        raise CartridgeError(f"case {row.id}: the answer {row.answer!r} is not one of the {len(options)} options")
+    return Case(row.id, prompt, tuple(f" {o}" for o in options), f" {row.answer}", row.split, row.request)

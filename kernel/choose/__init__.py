@@ -1,0 +1,1 @@
+"""The rules that turn log-probabilities of whole opcodes into a decision."""

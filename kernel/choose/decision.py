@@ -1,0 +1,101 @@
+"""What came out of one choice, with all that is needed to explain it. Chooses nothing."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel.trie.opcodes import OpcodeSet
+
+TOLERANCE = 0.5
+"""Scores move by up to so much between batch shapes of one model, measured; with a smaller margin a choice may flip."""
+
+
+class Stop(enum.StrEnum):
+    """Why decoding stopped."""
+
+    COMPLETE = "complete"
+    """An opcode was chosen to its end."""
+    FORCED = "forced"
+    """Only one opcode was legal; the model was not asked."""
+    CLOSED = "closed"
+    """Arguments were written until the budget was used up; what was open then was closed for the model."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One choice among the legal opcodes of one step.
+
+    The arrays have one entry each legal opcode, in the order of `leaves` (opcode indices). A log-probability is
+    summed from the first branch to the end of the opcode's body, over the full vocabulary; NaN where a search
+    proved that the opcode cannot win and did not evaluate it.
+
+    Attributes:
+        index: position of the chosen opcode in its set.
+        ids: its token ids.
+        scores: what the rule compared; the highest wins, ties go to the first in id order.
+        raw, null: log-probabilities behind the prompt and (mean) behind the null prompts, or None.
+        shares: probability of each legal opcode under the rule; they add up to 1 (to less, after a search).
+        margin: score of the winner minus that of the second.
+        legal_mass: probability that the full vocabulary gave to the legal ids at the first branch.
+        chosen_tokens, forced_tokens: how many of `ids` were a choice, and how many had no alternative.
+        prompt, nulls, rotations: ids that the model read.
+        passes, tokens_evaluated: cost in calls of llama_decode and tokens, null prompts included.
+        preferred: index of an opcode that scores higher than the chosen one and is not legal now; None where there is
+            none, or nobody asked.
+        preferred_by: by how much.
+    """
+
+    index: int
+    text: str
+    ids: tuple[int, ...]
+    rule: str
+    leaves: NDArray[np.int32]
+    scores: NDArray[np.float64]
+    raw: NDArray[np.float64]
+    null: NDArray[np.float64] | None
+    shares: NDArray[np.float64]
+    margin: float
+    legal_mass: float
+    chosen_tokens: int
+    forced_tokens: int
+    passes: int
+    tokens_evaluated: int
+    stop: Stop
+    opcodes: OpcodeSet = field(repr=False, compare=False)
+    refused_removals: int = 0
+    prompt: tuple[int, ...] = field(default=(), repr=False)
+    nulls: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
+    rotations: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
+    preferred: int | None = None
+    preferred_by: float = 0.0
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """Label of each legal opcode (its text, unless it has another), in the order of the arrays."""
+        return tuple(self.opcodes.labels[leaf] for leaf in self.leaves.tolist())
+
+    @property
+    def preferred_text(self) -> str | None:
+        """Label of the preferred opcode, if there is one."""
+        return None if self.preferred is None else self.opcodes.labels[self.preferred]
+
+    @cached_property
+    def probabilities(self) -> dict[str, float]:
+        """Probability of every legal opcode under the rule, the most probable first."""
+        order = np.argsort(-np.nan_to_num(self.shares, nan=-1.0), kind="stable")
+        return {self.texts[i]: float(self.shares[i]) for i in order.tolist()}
+
+    @property
+    def probability(self) -> float:
+        """Probability of the chosen opcode under the rule."""
+        return float(self.shares[self.position])
+
+    @cached_property
+    def position(self) -> int:
+        """Where the chosen opcode stands in the arrays."""
+        return int(np.flatnonzero(self.leaves == self.index)[0])

@@ -1,0 +1,173 @@
+"""Tool lists as the OpenAI API and MCP's `tools/list` write them, read into opcodes. Knows no tokens and no cartridge.
+
+A tool that cannot be held is left out with its reason and the others stay. Names become methods; two tools whose names
+become the same are left out both, whichever came first.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernel.errors import OpcodeError
+from kernel.opcode import HALT, NAME
+from kernel.opcode.imported import SchemaOpcode, opcode_of
+from kernel.shape.dialect import speaks, translate
+from kernel.shape.keywords import Note, Report
+
+SCHEMAS = ("parameters", "inputSchema", "input_schema", "parametersJsonSchema")
+"""Where a tool keeps the schema of its arguments: OpenAI, MCP, Anthropic, Gemini."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool as its server lists it; `schema` is plain JSON Schema."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any] | None
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A tool that was left out, and why."""
+
+    tool: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What became of a tool list."""
+
+    tools: tuple[Tool, ...]
+    opcodes: tuple[type[SchemaOpcode], ...]
+    refusals: tuple[Refusal, ...]
+    notes: tuple[Note, ...]
+
+
+def method_of(name: str) -> str:
+    """Return the method that stands for a tool's name.
+
+    Capitals become small, what is no letter or digit becomes `_`, a letter beyond ASCII its code point.
+
+    >>> method_of("shelf/scan"), method_of("getWeather"), method_of("再起動"), method_of("3d-print")
+    ('shelf_scan', 'getweather', 'u518d_u8d77_u52d5', 't3d-print')
+    """
+    parts = []
+    for char in name:
+        if char.isascii():
+            parts.append(char.lower() if char.isalnum() or char in "-_" else "_")
+        else:
+            parts.append(f"_u{ord(char):x}_")
+    method = re.sub(r"_{2,}(?=u[0-9a-f]{2,}_)|(?<=[0-9a-f])_{2,}", "_", "".join(parts))
+    if not name.isascii():
+        method = method.strip("_")
+    return method if NAME.fullmatch(method) else f"t{method}"
+
+
+def read_tools(source: str | Path | Sequence[Any] | Mapping[str, Any]) -> Imported:
+    """Read a tool list: a list, an object with `tools`, their JSON text, or a file of it.
+
+    Raises OpcodeError when it is no tool list at all; what is wrong with one tool only is a refusal.
+    """
+    refusals: list[Refusal] = []
+    tools: list[Tool] = []
+    for number, entry in enumerate(_entries(source)):
+        try:
+            tools.append(_tool(entry, number))
+        except OpcodeError as error:
+            refusals.append(Refusal(_name(entry, number), str(error)))
+    distinct, clashes = _clashes(tools)
+    refusals += clashes
+    opcodes: list[type[SchemaOpcode]] = []
+    kept: list[Tool] = []
+    notes: list[Note] = []
+    for tool in distinct:
+        try:
+            opcode = opcode_of(method_of(tool.name), tool.schema, original=tool.name)
+        except OpcodeError as error:
+            refusals.append(Refusal(tool.name, str(error)))
+            continue
+        opcode.__doc__ = tool.description or tool.name
+        opcodes.append(opcode)
+        kept.append(tool)
+        notes += [*tool.notes, *opcode.notes()]
+    return Imported(tuple(kept), tuple(opcodes), tuple(refusals), tuple(notes))
+
+
+def _entries(source: str | Path | Sequence[Any] | Mapping[str, Any]) -> list[Any]:
+    where = "the tool list"
+    if isinstance(source, Path):
+        where = repr(str(source))
+        try:
+            source = source.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise OpcodeError(f"{where} cannot be read: {error}") from error
+    if isinstance(source, str):
+        try:
+            source = json.loads(source)
+        except ValueError as error:
+            raise OpcodeError(f"{where} is no JSON: {error}") from error
+    if isinstance(source, Mapping):
+        for key in ("tools", "functions"):
+            if isinstance(source.get(key), list):
+                return list(source[key])
+        if isinstance(source.get("result"), Mapping):  # the answer of tools/list as it comes over the wire
+            return _entries(source["result"])
+        if "name" in source or "function" in source:
+            return [source]
+        raise OpcodeError(f"{where}: an object without 'tools'; give a list of tools or MCP's tools/list")
+    if isinstance(source, Sequence):
+        return list(source)
+    raise OpcodeError(f"{where} is {source!r}, no list of tools")
+
+
+def _name(entry: Any, number: int) -> str:
+    inner = entry.get("function", entry) if isinstance(entry, Mapping) else None
+    name = inner.get("name") if isinstance(inner, Mapping) else None
+    return name if isinstance(name, str) and name else f"tool {number}"
+
+
+def _tool(entry: Any, number: int) -> Tool:
+    if not isinstance(entry, Mapping):
+        raise OpcodeError(f"tool {number}: {entry!r} is no object")
+    inner = entry.get("function", entry)
+    if entry.get("type", "function") != "function" or not isinstance(inner, Mapping):
+        raise OpcodeError(f"tool {number}: $: type: {entry.get('type')!r} is no function")
+    name = inner.get("name")
+    if not isinstance(name, str) or not name:
+        raise OpcodeError(f"tool {number}: $: name: {name!r} is no name")
+    schema = next((inner[key] for key in SCHEMAS if inner.get(key) is not None), None)
+    report = Report(name)
+    if speaks(schema):
+        schema = translate(schema, report)
+    if schema is not None and not isinstance(schema, Mapping):
+        raise OpcodeError(f"{name}: $: parameters: {schema!r} is no schema")
+    description = inner.get("description", "")
+    return Tool(name, description if isinstance(description, str) else "", schema, tuple(report.notes))
+
+
+def _clashes(tools: Sequence[Tool]) -> tuple[list[Tool], list[Refusal]]:
+    """Part tools with a method of their own from those that share one, or take that of the shared halt."""
+    by_method: dict[str, list[Tool]] = {}
+    for tool in tools:
+        by_method.setdefault(method_of(tool.name), []).append(tool)
+    distinct, refusals = [], []
+    for tool in tools:
+        method = method_of(tool.name)
+        same = by_method[method]
+        if len(same) > 1:
+            names = ", ".join(sorted(repr(other.name) for other in same))
+            reason = f"{tool.name}: $: name: {names} would all be {method!r}; rename all but one of them"
+            refusals.append(Refusal(tool.name, reason))
+        elif method == HALT:
+            refusals.append(Refusal(tool.name, f"{tool.name}: $: name: {HALT!r} ends a session; rename the tool"))
+        else:
+            distinct.append(tool)
+    return distinct, refusals

@@ -1,0 +1,111 @@
+"""The form of prompt for what a person asks: a request, alone or behind what the commands mean, and a blank.
+
+Knows no cartridge and no tokenizer. A piece of template text never ends in a space: what follows brings its own,
+because whole words and a lone space are cut into different tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+NOTHING = "N/A"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A run of prompt text. Only `trusted` template text may hold control tokens; data never does."""
+
+    text: str
+    trusted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What the model reads before a decision.
+
+    `nulls` are the same prompt with what decides blanked (the evaluations, the request): they measure how
+    much the model likes each opcode for reasons that have nothing to do with this state. `rotations` are the same
+    prompt with what it lists in other orders: `calibrated` averages over them, so that a place in a list, first or
+    last, helps nobody (2511.21709); each needs its own null beside the others.
+    """
+
+    parts: tuple[Part, ...]
+    nulls: tuple[tuple[Part, ...], ...] = ()
+    rotations: tuple[tuple[Part, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A command in its own words, in plain words, when one wants it, and a request that it answers."""
+
+    words: str
+    phrase: str
+    when: str
+    request: str
+
+
+def asked(request: str) -> Prompt:
+    """Return a request and a blank for the command; the null prompt asks for nothing.
+
+    The request is data, on one line: white space in it becomes single spaces.
+
+    >>> "".join(part.text for part in asked("I'm freezing").parts)
+    "Request: I'm freezing\\nCommand:"
+    """
+    return Prompt(behind("", request), (behind("", NOTHING),))
+
+
+def explained(request: str, guide: tuple[Explained, ...], *, short: bool = False) -> Prompt:
+    """Return a request behind what each command means: as a list, as worked examples, and both the other way round.
+
+    The four heads never change, so they are evaluated once; `calibrated` averages over them. A null prompt asks for
+    one of the guide's own requests behind one of the heads. There is one for every command, so together they ask for
+    nothing in particular, in words that people use here (after the domain-conditional baseline of 2104.08315).
+
+    Args:
+        short: two heads for a long guide: the examples from their beginning, the list from its end, so that what is
+            near the request in one is far from it in the other. What is written, and rules that read one prompt
+            only, see the examples.
+
+    >>> heat = Explained("heater warmer", "make it warmer", "someone is cold", "I'm cold")
+    >>> prompt = explained("Brr", (heat,))
+    >>> print("".join(part.text for part in prompt.parts))
+    Commands:
+    - make it warmer: heater warmer
+    <BLANKLINE>
+    Request: Brr
+    Command:
+    >>> print("".join(part.text for part in prompt.rotations[1]))
+    Request: Make it warmer, someone is cold
+    Command: heater warmer
+    Request: Brr
+    Command:
+    >>> "".join(part.text for part in prompt.nulls[0]).splitlines()[-2:]
+    ["Request: I'm cold", 'Command:']
+    """
+    first, *others = [behind(head, request) for head in _heads(guide, short)]
+    return Prompt(first, _nulls(guide, short), tuple(others))
+
+
+@lru_cache(16)
+def _heads(guide: tuple[Explained, ...], short: bool) -> tuple[str, ...]:
+    lists = [f"- {each.phrase}: {each.words}\n" for each in guide]
+    examples = [
+        f"Request: {each.phrase[0].upper()}{each.phrase[1:]}, {each.when}\nCommand: {each.words}\n" for each in guide
+    ]
+    listed = [f"Commands:\n{''.join(lines)}\n" for lines in (lists, lists[::-1])]
+    if short:
+        return "".join(examples), listed[1]
+    return (*listed, "".join(examples), "".join(examples[::-1]))
+
+
+@lru_cache(16)
+def _nulls(guide: tuple[Explained, ...], short: bool) -> tuple[tuple[Part, ...], ...]:
+    return tuple(behind(head, each.request) for head in _heads(guide, short) for each in guide)
+
+
+def behind(head: str, request: str) -> tuple[Part, ...]:
+    """Return a request behind a head of the template, and a blank: data on one line; a blank one asks for nothing."""
+    said = " ".join(request.split()) or NOTHING
+    return Part(f"{head}Request:", trusted=True), Part(f" {said}"), Part("\nCommand:", trusted=True)

@@ -1,0 +1,128 @@
+"""Open arguments: the text from the first of them on is held by a grammar engine over the live vocabulary.
+
+The only module that knows llguidance. It is told to leave tokenization alone, so every token whose bytes are right is
+legal, also one that straddles the boundary of an argument. Control, unused, unknown and empty ids never are.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+
+import numpy as np
+from llguidance import LLMatcher, LLTokenizer
+from numpy.typing import NDArray
+
+from kernel.errors import BuildError
+from kernel.shape.shape import Shape
+from kernel.text.vocabulary import Vocabulary
+from kernel.write.grammar import grammar
+
+Mask = NDArray[np.int32]
+
+_tokenizers: weakref.WeakKeyDictionary[Vocabulary, LLTokenizer] = weakref.WeakKeyDictionary()
+
+
+class _Wrapper:
+    """A vocabulary as the engine wants it: what is not text gets the byte 0xFF in front, which makes it special."""
+
+    is_tokenizer_wrapper = True
+    bos_token_id = None
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._tokenize = vocabulary._tokenize
+        text = vocabulary.is_text.tolist()
+        self.tokens = [p if ok else b"\xff" + p for p, ok in zip(vocabulary.pieces, text, strict=True)]
+        # An end of its own, so that no id of the model's stands for the end of a text: that is a fact, not a choice.
+        self.tokens.append(b"\xff<end>")
+        self.eos_token_id = len(vocabulary)
+        self.special_token_ids = [i for i, ok in enumerate(text) if not ok] + [len(vocabulary)]
+
+    def __call__(self, text: bytes | str) -> list[int]:
+        return self._tokenize(text.encode() if isinstance(text, str) else text, False, False)
+
+
+def tokenizer(vocabulary: Vocabulary) -> LLTokenizer:
+    """Return the engine's view of a vocabulary, made once for each."""
+    known = _tokenizers.get(vocabulary)
+    if known is None:
+        wrapper = _Wrapper(vocabulary)
+        known = _tokenizers[vocabulary] = LLTokenizer(wrapper, slices=LLTokenizer.json_slices())  # type: ignore[arg-type]
+    return known
+
+
+class Grammar:
+    """A compiled shape; `start` gives a slot at its beginning.
+
+    Raises BuildError when the engine cannot hold it.
+    """
+
+    def __init__(self, shape: Shape, vocabulary: Vocabulary) -> None:
+        self.shape = shape
+        self.vocabulary = vocabulary
+        self.source = grammar(shape)
+        self._matcher = LLMatcher(tokenizer(vocabulary), LLMatcher.grammar_from_lark(self.source), log_level=0)
+        if self._matcher.is_error():
+            raise BuildError(f"the grammar engine cannot hold this: {self._matcher.get_error().splitlines()[0]}")
+        self.buffer = np.empty(len(vocabulary) // 32 + 1, np.int32)
+        self.address = self.buffer.ctypes.data
+
+    def start(self) -> Slot:
+        """Return a slot at the beginning of the text."""
+        return Slot(self, self._matcher.deep_copy())
+
+
+class Slot:
+    """How far a text has come. `after` leaves it as it is and returns another one; `take` and `back` move it."""
+
+    __slots__ = ("_matcher", "grammar")
+
+    def __init__(self, grammar: Grammar, matcher: LLMatcher) -> None:
+        self.grammar = grammar
+        self._matcher = matcher
+
+    def mask(self) -> Mask:
+        """Return the legal ids as bits, int32, shape (n_vocab // 32 + 1,), until the next call for this grammar.
+
+        Bits from n_vocab on mean nothing.
+        """
+        grammar = self.grammar
+        self._matcher.unsafe_compute_mask_ptr(grammar.address, grammar.buffer.nbytes)
+        return grammar.buffer
+
+    def legal(self) -> NDArray[np.int32]:
+        """Return the legal next ids, int32, ascending."""
+        bits = np.unpackbits(self.mask().view(np.uint8), bitorder="little", count=len(self.grammar.vocabulary))
+        return np.flatnonzero(bits).astype(np.int32)
+
+    def after(self, token: int) -> Slot | None:
+        """Return the slot after one more id, or None when the id is not legal."""
+        matcher = self._matcher.deep_copy()
+        return Slot(self.grammar, matcher) if matcher.consume_token(token) else None
+
+    def copy(self) -> Slot:
+        """Return an independent slot at the same place."""
+        return Slot(self.grammar, self._matcher.deep_copy())
+
+    def take(self, token: int) -> bool:
+        """Move on by one id; False when it is not legal, and then the slot is of no more use."""
+        return self._matcher.consume_token(token)
+
+    def back(self, count: int) -> None:
+        """Take back the last ids."""
+        if not self._matcher.rollback(count):
+            raise ValueError(f"the grammar engine cannot take back {count} ids: {self._matcher.get_error()}")
+
+    def accepts(self, tokens: Sequence[int]) -> bool:
+        """Whether these ids end the text."""
+        matcher = self._matcher.deep_copy()
+        return matcher.try_consume_tokens(list(tokens)) == len(tokens) and matcher.is_accepting()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the text is complete; its closing mark leaves nothing to add."""
+        return self._matcher.is_accepting()
+
+    def forced(self) -> list[int]:
+        """Return ids that stand for bytes without alternative, tokenized as the model would see them."""
+        return [] if self.ended else [int(token) for token in self._matcher.compute_ff_tokens()]
