@@ -30,8 +30,6 @@ from dispatch.cli.common import (
 from dispatch.cli.interrupts import Interrupts
 from dispatch.cli.opening import PLAYERS, Opened, Wanted, begin, go_on
 from dispatch.cli.stage import Stage
-from dispatch.cli.story import TOKENS as STORY_TOKENS
-from dispatch.cli.story import is_story, tell_story
 from dispatch.cli.summary import summary, tell
 from dispatch.loading import registry
 from dispatch.log.records import Ending
@@ -75,20 +73,10 @@ Option = Annotated[
     list[str] | None, typer.Option("--option", help="Option of a cartridge, name=value.", show_default=False)
 ]
 WireForm = Annotated[str, typer.Option("--wire", help="Wire form: compact or tagged.")]
-Temperature = Annotated[
-    float, typer.Option(help="Of --rule sample, and of what the story writes.", show_default="1, story 0")
-]
+Temperature = Annotated[float, typer.Option(help="Of --rule sample.")]
 Budget = Annotated[
-    int | None,
-    typer.Option("--max-tokens", help="Tokens of an instruction with open arguments, or of the story.", min=1,
-                 show_default="256, story 400"),
-]  # fmt: skip
-Schema = Annotated[
-    Path | None,
-    typer.Option("--schema", help="JSON Schema of what is written (story).", show_default="a character of a story"),
+    int, typer.Option("--max-tokens", help="Tokens that an instruction with open arguments may have.", min=1)
 ]
-About = Annotated[str, typer.Option("--prompt", help="What it is to be about (story).", show_default="anything")]
-Raw = Annotated[bool, typer.Option("--raw", help="Hold nothing: what the model writes alone (story).")]
 Compiled = Annotated[
     Path | None, typer.Option("--compiled", help="Map the opcodes from this file of `compile`.", show_default=False)
 ]
@@ -126,10 +114,7 @@ def run_command(
     salt: Salt = "",
     resume: Resume = None,
     headless: Headless = False,
-    schema: Schema = None,
-    prompt: About = "",
-    raw: Raw = False,
-    max_tokens: Budget = None,
+    max_tokens: Budget = TOKENS,
     compiled: Compiled = None,
     as_json: AsJson = False,
     n_ctx: ContextSize = N_CTX,
@@ -142,26 +127,8 @@ def run_command(
     second one at once; log and summary are written, and the exit code is 130 (of a kill 143). Misuse exits with 2,
     failure with 1.
 
-    `run story` writes one value of a JSON Schema instead, and takes no turns.
-
     Example: run tetris --pieces 20 --seed 7 --log game.jsonl
     """
-    with failing():
-        story = is_story(names or (), _all_given(context))
-    if story:
-        tell_story(
-            schema,
-            prompt,
-            raw=raw,
-            model=model,
-            max_tokens=STORY_TOKENS if max_tokens is None else max_tokens,
-            temperature=temperature if _given(context, "temperature") else 0.0,
-            seed=seed,
-            as_json=as_json,
-            n_ctx=n_ctx,
-            threads=threads,
-        )
-        return
     with failing(), Interrupts() as interrupts, ExitStack() as stack:
         if goal is not None and (requests_from is not None or not goal.strip()):
             raise UsageError("run: --goal is one request, not blank, in place of --requests")
@@ -192,7 +159,7 @@ def run_command(
             on_error="stop" if on_log_error == "stop" else "continue",
             ledger=ledger,
             redactor=Redactor(salt) if redact or salt else None,
-            max_tokens=TOKENS if max_tokens is None else max_tokens,
+            max_tokens=max_tokens,
             n_ctx=n_ctx,
             threads=threads,
             compiled=compiled,
@@ -234,11 +201,6 @@ def run_command(
 def _given(context: typer.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
-
-
-def _all_given(context: typer.Context) -> dict[str, str]:
-    """Return what was typed, by parameter, as it is called on the command line."""
-    return {p.name: p.opts[0] for p in context.command.params if p.name and _given(context, p.name)}
 
 
 def _play(

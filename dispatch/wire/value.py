@@ -1,4 +1,4 @@
-"""The one decision of the story cartridge: a prompt becomes a value of a schema. Knows no command line."""
+"""Lets the model write one value of a JSON Schema, behind a short prompt that says what it is to be about."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from kernel.write.writer import Written, write_freely
 from kernel.write.writer import write as write_opcode
 
 SCHEMA = Path(__file__).with_name("character.schema.json")
-"""What is written where nobody gives a schema: a character of a story."""
+"""The schema that is taken where nobody gives one: a character of a story."""
 
 TOKENS = 400
 
 
 @dataclass(frozen=True)
-class Story:
-    """What was written.
+class Value:
+    """What the model wrote.
 
     Attributes:
         text: as the model wrote it.
@@ -54,7 +54,7 @@ def write(
     max_tokens: int = TOKENS,
     temperature: float = 0.0,
     seed: int = 0,
-) -> Story:
+) -> Value:
     """Let the model write a value of a schema.
 
     Args:
@@ -65,10 +65,10 @@ def write(
         OpcodeError: a schema that cannot be held exactly.
         ContextError: the prompt or the shortest value does not fit.
     """
-    plain = read_schema("story", schema)
+    plain = read_schema("write", schema)
     if plain is None:
         raise UsageError("there is no schema to write by; give a JSON Schema or a file of it")
-    shape, notes = read_value("story", plain)
+    shape, notes = read_value("write", plain)
     ids = kernel.vocabulary.prompt(_parts(plain, prompt))
     if raw:
         written = write_freely(kernel.context, ids, max_tokens=max_tokens, temperature=temperature, seed=seed)
@@ -77,7 +77,7 @@ def write(
         stages = Stages([seq(shape, "\n")], kernel.vocabulary)
         written = write_opcode(kernel.context, stages, ids, max_tokens=max_tokens, temperature=temperature, seed=seed)
         value, fault = json.loads(written.text), ""
-    return Story(written.text.strip(), value, fault, notes, written)
+    return Value(written.text.strip(), value, fault, notes, written)
 
 
 def _parts(schema: Mapping[str, Any], prompt: str) -> tuple[Part, ...]:

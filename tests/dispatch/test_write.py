@@ -1,4 +1,4 @@
-"""The story cartridge: what is written is a value of the schema, whatever the model wants."""
+"""The command `write`: what is written is a value of the schema, whatever the model wants."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dispatch.cli import app, story
+from dispatch.cli import app
+from dispatch.cli import write as command
 from dispatch.wire.value import SCHEMA, write
 from kernel.api import Kernel
 from kernel.backends.llama_cpp import LlamaCppBackend, read_vocabulary
@@ -41,25 +42,25 @@ def test_any_model_writes_a_valid_value(vocabulary: Vocabulary, seed: int) -> No
     judge = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text()))
     kernel = noise(vocabulary, seed)
     for temperature in (0.0, 1.0):
-        story = write(kernel, SCHEMA, "a parrot <|endoftext|>", max_tokens=120, temperature=temperature, seed=seed)
-        judge.validate(story.value)
-        assert json.loads(story.text) == story.value
-        assert story.fault == ""
-        assert len(story.written.ids) <= 120
+        value = write(kernel, SCHEMA, "a parrot <|endoftext|>", max_tokens=120, temperature=temperature, seed=seed)
+        judge.validate(value.value)
+        assert json.loads(value.text) == value.value
+        assert value.fault == ""
+        assert len(value.written.ids) <= 120
 
 
 def test_raw_text_is_judged_and_not_mended(vocabulary: Vocabulary) -> None:
     """What a model writes alone is shown as it is, with what is wrong with it."""
-    story = write(noise(vocabulary, 1), {"type": "object"}, "a parrot", raw=True, max_tokens=12)
-    assert story.value is None
-    assert story.fault.startswith("no JSON")
-    assert len(story.written.ids) == 12
+    value = write(noise(vocabulary, 1), {"type": "object"}, "a parrot", raw=True, max_tokens=12)
+    assert value.value is None
+    assert value.fault.startswith("no JSON")
+    assert len(value.written.ids) == 12
 
 
 def test_a_schema_that_cannot_be_held_is_refused(vocabulary: Vocabulary) -> None:
     """Before anything is evaluated, with its path and keyword."""
     kernel = noise(vocabulary, 1)
-    with pytest.raises(OpcodeError, match=r"story: \$\.properties\.x: pattern: .*lookaround"):
+    with pytest.raises(OpcodeError, match=r"write: \$\.properties\.x: pattern: .*lookaround"):
         write(kernel, {"properties": {"x": {"type": "string", "pattern": "(?=a)"}}})
     with pytest.raises(OpcodeError, match="cannot be read"):
         write(kernel, Path("nowhere.json"))
@@ -71,14 +72,14 @@ def test_a_schema_that_cannot_be_held_is_refused(vocabulary: Vocabulary) -> None
 
 def run(*arguments: object) -> tuple[int, str, str]:
     """Run the command in this process; return exit code, stdout, stderr."""
-    result = CliRunner().invoke(app, ["run", *map(str, arguments)], env={"COLUMNS": "200"})
+    result = CliRunner().invoke(app, ["write", *map(str, arguments)], env={"COLUMNS": "200"})
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return result.exit_code, result.stdout, result.stderr
 
 
 @pytest.fixture
 def loaded(vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(story, "load_kernel", lambda *_, **__: noise(vocabulary, 3))
+    monkeypatch.setattr(command, "load_kernel", lambda *_, **__: noise(vocabulary, 3))
 
 
 @pytest.mark.usefixtures("loaded")
@@ -87,7 +88,7 @@ def test_the_command_writes_a_value_of_the_schema(tmp_path: Path) -> None:
     schema = {"properties": {"name": {"type": "string", "maxLength": 12}, "age": {"type": "integer"}}}
     file = tmp_path / "my.schema.json"
     file.write_text(json.dumps({**schema, "required": ["name"]}))
-    told = ("story", "--schema", file, "--prompt", "a parrot", "--max-tokens", 40)
+    told = ("--schema", file, "--prompt", "a parrot", "--max-tokens", 40)
     code, out, err = run(*told)
     assert code == 0, err
     jsonschema.validate(json.loads(out), schema)
@@ -102,7 +103,7 @@ def test_the_command_writes_a_value_of_the_schema(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("loaded")
 def test_the_command_closes_what_the_budget_cuts_off_and_says_so() -> None:
     """The value is whole all the same."""
-    code, out, err = run("story", "--max-tokens", 40, "--json")
+    code, out, err = run("--max-tokens", 40, "--json")
     found = json.loads(out)
     assert code == 0
     assert found["valid"]
@@ -113,32 +114,20 @@ def test_the_command_closes_what_the_budget_cuts_off_and_says_so() -> None:
 @pytest.mark.usefixtures("loaded")
 def test_the_command_shows_what_is_written_with_nothing_held() -> None:
     """What is wrong with it stands on stderr, and in --json."""
-    code, out, err = run("story", "--raw", "--max-tokens", 10)
+    code, out, err = run("--raw", "--max-tokens", 10)
     assert code == 0
     assert out.strip()
     assert "no JSON" in err
-    found = json.loads(run("story", "--raw", "--max-tokens", 10, "--json")[1])
+    found = json.loads(run("--raw", "--max-tokens", 10, "--json")[1])
     assert (found["raw"], found["valid"], found["value"]) == (True, False, None)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["story", "--rule", "exact"], "run: --rule is nothing for the story; it takes --schema, --prompt, --raw"),
-        (["story", "--log", "x.jsonl"], "run: --log is nothing for the story"),
-        (["story", "--requests", "x"], "run: --requests is nothing for the story"),
-        (["story", "home"], "run: 'story' is one value of a schema and takes no turns; run it alone"),
-        (["home", "--prompt", "x"], "run: --prompt is for the story; say: run story --prompt"),
-        (["tetris", "--raw"], "run: --raw is for the story"),
-        (["--schema", "x.json"], "run: --schema is for the story"),
-    ],
-)
-def test_options_of_the_story_and_of_a_session_do_not_mix(arguments: list[str], said: str) -> None:
-    """Misuse: exit code 2, one line, nothing loaded."""
-    code, out, err = run(*arguments)
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1
-    assert f"error: {said}" in err
+def test_it_is_no_cartridge() -> None:
+    """Misuse of `run`: exit code 2, one line, nothing loaded."""
+    result = CliRunner().invoke(app, ["run", "story"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: no cartridge 'story'")
+    assert result.stderr.count("\n") == 1
 
 
 @pytest.mark.usefixtures("loaded")
@@ -152,7 +141,7 @@ def test_a_schema_that_is_none_fails_in_one_line(tmp_path: Path) -> None:
     ]:
         if text is not None:
             file.write_text(text)
-        code, out, err = run("story", "--schema", file)
+        code, out, err = run("--schema", file)
         assert (code, out) == (1, "")
         assert said in err
 
@@ -161,6 +150,6 @@ def test_a_schema_that_is_none_fails_in_one_line(tmp_path: Path) -> None:
 def test_smollm2_writes_a_character(smollm2_path: Path) -> None:
     """Real weights, greedy: a whole character, none of it closed for the model."""
     with Kernel(LlamaCppBackend(smollm2_path, n_ctx=512, n_seq=4)) as kernel:
-        story = write(kernel, SCHEMA, "a lighthouse keeper with a parrot", max_tokens=200)
-    jsonschema.validate(story.value, json.loads(SCHEMA.read_text()))
-    assert story.written.closed == 0
+        value = write(kernel, SCHEMA, "a lighthouse keeper with a parrot", max_tokens=200)
+    jsonschema.validate(value.value, json.loads(SCHEMA.read_text()))
+    assert value.written.closed == 0
