@@ -207,7 +207,7 @@ def _raw(kernel: Kernel, one: Cartridge, opcode: type[SchemaOpcode], question: s
     """Return the arguments that the model writes alone behind the same prompt and the beginning of the call."""
     parts = one.view.prompt(one.engine(), (), question).parts
     ids = kernel.vocabulary.prompt(parts) + kernel.vocabulary.plain(f"<|call|>bfcl.{opcode.method} ")
-    text = write_freely(kernel.context, ids, max_tokens=TOKENS).text
+    text = write_freely(kernel.memory, ids, max_tokens=TOKENS).text
     return text.split("<|/call|>")[0].strip()
 
 

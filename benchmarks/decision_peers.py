@@ -26,7 +26,7 @@ from trie_peers import LLGuidance
 from kernel.api import Kernel
 from kernel.backends.llama_cpp import LlamaCppBackend
 from kernel.choose.rule import Rule, RuleName
-from kernel.memory.memory import Context
+from kernel.memory.memory import Memory
 from kernel.prompt import Prompt
 from kernel.trie.opcodes import Literal
 
@@ -200,7 +200,7 @@ class Masks(Contestant):
 
     def __init__(self, model: Path, threads: int) -> None:
         self._backend = LlamaCppBackend(model, n_ctx=N_CTX, n_seq=2, threads=threads)
-        self._context = Context(self._backend)
+        self._memory = Memory(self._backend)
         self._matchers: dict[tuple[int, ...], Any] = {}
 
     def use(self, literals: Sequence[Literal]) -> None:
@@ -226,7 +226,7 @@ class Masks(Contestant):
 
         ids += self._forced(matcher)
         while not matcher.is_stopped():
-            self._context.open(ids, read)
+            self._memory.open(ids, read)
             ids.append(best.pop())
             engine.advance(ids[-1])
             ids += self._forced(matcher)

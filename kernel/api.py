@@ -18,7 +18,7 @@ from kernel.choose.decision import Decision
 from kernel.choose.nulls import NULLS_KEPT, Nulls
 from kernel.choose.rule import Rule
 from kernel.errors import UsageError
-from kernel.memory.memory import Context
+from kernel.memory.memory import Memory
 from kernel.memory.rows import Watch
 from kernel.models.catalogue import cache_dir
 from kernel.prompt import Part, Prompt
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class Kernel:
-    """One model, one context, any number of choices.
+    """One model, one memory, any number of choices.
 
     >>> kernel = Kernel.load("smollm2")                                       # doctest: +SKIP
     >>> kernel.choose("The opposite of open is", [" shut", " opener"]).text   # doctest: +SKIP
@@ -50,11 +50,11 @@ class Kernel:
         """
         self.backend = backend
         self.vocabulary = backend.vocabulary
-        self.context = Context(backend)
+        self.memory = Memory(backend)
         nulls = None
         if cache is not None:
             nulls = Nulls(cache / "nulls", f"{backend.fingerprint} {version('llama-cpp-python')}", _log.warning)
-        self._chooser = Chooser(self.context, nulls)
+        self._chooser = Chooser(self.memory, nulls)
         self._sets: OrderedDict[tuple[Literal, ...], OpcodeSet] = OrderedDict()
         self._given: Path | None = None
         # null prompts mostly stay the same, and there may be a hundred of them
@@ -210,7 +210,7 @@ class Kernel:
         )
 
     def close(self) -> None:
-        """Free the model's context."""
+        """Free the model's memory."""
         self.backend.close()
 
     def __enter__(self) -> Self:

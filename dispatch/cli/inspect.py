@@ -24,7 +24,7 @@ from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.chooser import Chooser
 from kernel.choose.rule import Rule, RuleName
 from kernel.errors import BuildError
-from kernel.memory.memory import Context
+from kernel.memory.memory import Memory
 from kernel.models import catalogue as models
 from kernel.prompt import Part
 from kernel.text.vocabulary import CONTROL, Vocabulary
@@ -200,7 +200,7 @@ def _cost(opcodes: OpcodeSet) -> Cost:
     counts: list[int | None] = []
     for shares in (True, False):
         backend = ScriptedBackend(opcodes.vocabulary, row, n_ctx=8192, n_batch=8192, shares_tokens=shares)
-        chooser = Chooser(Context(backend))
+        chooser = Chooser(Memory(backend))
         if len(opcodes) > 1 and chooser.scorer.tree(opcodes, opcodes.everything) is None:
             counts += [None, None]
             continue

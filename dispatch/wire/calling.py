@@ -83,7 +83,7 @@ class Caller:
             decision = self.kernel.decide(prompt, self.kernel.compile(literals), rule=rule)
             methods = (decision.texts[decision.position],)
         written = write(
-            self.kernel.context,
+            self.kernel.memory,
             self.stages(methods),
             self.kernel.vocabulary.prompt(prompt.parts),
             max_tokens=max_tokens,

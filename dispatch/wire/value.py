@@ -71,11 +71,11 @@ def write(
     shape, notes = read_value("write", plain)
     ids = kernel.vocabulary.prompt(_parts(plain, prompt))
     if raw:
-        written = write_freely(kernel.context, ids, max_tokens=max_tokens, temperature=temperature, seed=seed)
+        written = write_freely(kernel.memory, ids, max_tokens=max_tokens, temperature=temperature, seed=seed)
         value, fault = _judge(written.text, Recogniser(shape))
     else:
         stages = Stages([seq(shape, "\n")], kernel.vocabulary)
-        written = write_opcode(kernel.context, stages, ids, max_tokens=max_tokens, temperature=temperature, seed=seed)
+        written = write_opcode(kernel.memory, stages, ids, max_tokens=max_tokens, temperature=temperature, seed=seed)
         value, fault = json.loads(written.text), ""
     return Value(written.text.strip(), value, fault, notes, written)
 

@@ -56,7 +56,7 @@ class Writer:
         """
         sampled = rule is not None and rule.name is RuleName.SAMPLE
         written = write(
-            self.kernel.context,
+            self.kernel.memory,
             self._compiled(wire, cartridge, method),
             decision.prompt,
             max_tokens=max_tokens,

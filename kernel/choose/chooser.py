@@ -15,7 +15,7 @@ from kernel.choose.rule import Rule, RuleName
 from kernel.choose.score import Scorer, Scores
 from kernel.choose.search import BestFirst
 from kernel.errors import LogitsError, NoLegalOpcodeError, UsageError
-from kernel.memory.memory import Context, Cost
+from kernel.memory.memory import Cost, Memory
 from kernel.memory.rows import Watch
 from kernel.memory.tree import ScoreTree, grow
 from kernel.trie.opcodes import OpcodeSet
@@ -32,11 +32,11 @@ NULL_LIMIT = 100_000
 
 
 class Chooser:
-    """Applies rules on one context. Remembers what null prompts said, so one that does not vary costs nothing."""
+    """Applies rules on one memory. Remembers what null prompts said, so one that does not vary costs nothing."""
 
-    def __init__(self, context: Context, nulls: Nulls | None = None) -> None:
-        self.context = context
-        self.scorer = Scorer(context)
+    def __init__(self, memory: Memory, nulls: Nulls | None = None) -> None:
+        self.memory = memory
+        self.scorer = Scorer(memory)
         self._nulls = nulls or Nulls()
 
     def choose(
@@ -109,7 +109,7 @@ class Chooser:
     ) -> Decision:
         wanted = [tuple(null) for null in nulls] if rule.name is RuleName.CALIBRATED else []
         orders = prompts if wanted else prompts[:1]
-        before = self.context.cost
+        before = self.memory.cost
         said, missing = self._recalled(opcodes, subset, tree, wanted)
         if len(missing) >= MANY:
             self._read_many(opcodes, orders, missing)
@@ -143,7 +143,7 @@ class Chooser:
             shares,
             position,
             scores.mass,
-            self.context.cost - before,
+            self.memory.cost - before,
         )
         if wider is None or scores.wider is None:
             return decision
@@ -159,7 +159,7 @@ class Chooser:
         if whole is None or len(whole.tokens) > len(tree.tokens) + WIDER:
             return None
         needed = sum(map(len, prompts)) + len(prompts) * (len(whole.tokens) + whole.longest)
-        return whole if needed <= self.context.backend.n_ctx else None
+        return whole if needed <= self.memory.backend.n_ctx else None
 
     def _compared_beyond(
         self,
@@ -195,7 +195,7 @@ class Chooser:
     @property
     def _at_once(self) -> int:
         """How many null prompts go into one pass: those that it has no sequences for go before."""
-        return max(1, self.context.backend.n_seq // 4)
+        return max(1, self.memory.backend.n_seq // 4)
 
     def _read_many(self, opcodes: OpcodeSet, prompts: Sequence[Sequence[int]], nulls: Sequence[Ids]) -> None:
         """Score null prompts over every opcode, or take what was kept of them: they then answer for any legal set.
@@ -235,7 +235,7 @@ class Chooser:
     ) -> Decision:
         if rule.name is RuleName.SAMPLE:
             raise UsageError(f"{len(subset)} legal opcodes are too many to sample over; use 'exact' or fewer")
-        before = self.context.cost
+        before = self.memory.cost
         leaves = np.sort(subset.leaves())
         null = None
         if rule.name is RuleName.CALIBRATED:
@@ -244,7 +244,7 @@ class Chooser:
         if null is not None or (prior is not None and rule.planner_weight):
             bonus = np.full(len(opcodes), -np.inf)
             bonus[leaves] = _combined(np.zeros(len(leaves)), null, rule, _of(prior, leaves))
-        found = BestFirst(self.context, self.scorer.rows, opcodes, subset, bonus, watch).run(list(prompt))
+        found = BestFirst(self.memory, self.scorer.rows, opcodes, subset, bonus, watch).run(list(prompt))
         raw = np.full(len(leaves), np.nan)
         raw[np.searchsorted(leaves, list(found.known))] = list(found.known.values())
         scores = raw + bonus[leaves] if bonus is not None else raw
@@ -257,7 +257,7 @@ class Chooser:
         total = float(np.nansum(weights)) + found.open_share
         decision = self._decision(
             opcodes, subset, rule, leaves, scores, raw, null, weights / total, position, found.mass,
-            self.context.cost - before,
+            self.memory.cost - before,
         )  # fmt: skip
         return replace(decision, margin=top - found.runner_up)
 
@@ -283,14 +283,14 @@ class Chooser:
     def _greedy(
         self, opcodes: OpcodeSet, subset: Subset, prompt: Sequence[int], rule: Rule, watch: Watch | None
     ) -> Decision:
-        before = self.context.cost
-        walked = walk(self.context, self.scorer.rows, opcodes.trie, subset, list(prompt), watch)
+        before = self.memory.cost
+        walked = walk(self.memory, self.scorer.rows, opcodes.trie, subset, list(prompt), watch)
         leaves = subset.leaves()
         position = int(np.flatnonzero(leaves == walked.leaf)[0])
         raw = np.full(len(leaves), np.nan)
         raw[position] = walked.log_probability
         shares = np.where(np.isnan(raw), np.nan, np.exp(walked.log_share))
-        cost = self.context.cost - before
+        cost = self.memory.cost - before
         decision = self._decision(opcodes, subset, rule, leaves, raw, raw, None, shares, position, walked.mass, cost)
         return replace(decision, margin=walked.margin)
 

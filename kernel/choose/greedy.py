@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel.errors import LogitsError
-from kernel.memory.memory import MAIN, Context, Growth
+from kernel.memory.memory import MAIN, Growth, Memory
 from kernel.memory.rows import RowReader, Watch
 from kernel.trie.subset import Subset
 from kernel.trie.trie import Trie
@@ -37,7 +37,7 @@ class Walk:
 
 
 def walk(
-    context: Context, rows: RowReader, trie: Trie, subset: Subset, prompt: list[int], watch: Watch | None = None
+    memory: Memory, rows: RowReader, trie: Trie, subset: Subset, prompt: list[int], watch: Watch | None = None
 ) -> Walk:
     """Choose greedily behind a prompt; ties go to the lowest id. One pass a branch, forced runs go in with the next.
 
@@ -45,11 +45,11 @@ def walk(
         ContextError: before anything is evaluated, when the longest opcode would not fit.
         LogitsError: no legal id of a branch has a finite logit.
     """
-    context.check([prompt], longest_legal(subset))
+    memory.check([prompt], longest_legal(subset))
     try:
-        return _walk(context, rows, trie, subset, prompt, watch)
+        return _walk(memory, rows, trie, subset, prompt, watch)
     finally:
-        context.drop(BRANCH)
+        memory.drop(BRANCH)
 
 
 def longest_legal(subset: Subset) -> int:
@@ -60,9 +60,7 @@ def longest_legal(subset: Subset) -> int:
     return int((trie.starts[1:] - trie.starts[:-1])[subset.leaves()].max())
 
 
-def _walk(
-    context: Context, rows: RowReader, trie: Trie, subset: Subset, prompt: list[int], watch: Watch | None
-) -> Walk:
+def _walk(memory: Memory, rows: RowReader, trie: Trie, subset: Subset, prompt: list[int], watch: Watch | None) -> Walk:
     path: list[int] = []
     node, done, source = 0, -1, MAIN
     total = share = 0.0
@@ -82,10 +80,10 @@ def _walk(
                 values.append(rows.log_probabilities(row, ids, at, watch))
 
             if done < 0:
-                context.open([*prompt, *path], read)
+                memory.open([*prompt, *path], read)
             else:
                 new = tuple(path[done:])
-                context.expand([Growth(source, len(prompt) + done, BRANCH, new, len(new) - 1)], read)
+                memory.expand([Growth(source, len(prompt) + done, BRANCH, new, len(new) - 1)], read)
                 source = BRANCH
             row = values.pop()
             best = int(np.argmax(row))

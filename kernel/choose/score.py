@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel.memory.memory import Context, Cost
+from kernel.memory.memory import Cost, Memory
 from kernel.memory.rows import RowReader, Watch
 from kernel.memory.tree import ScoreTree, grow
 from kernel.recent import keep, recall
@@ -47,11 +47,11 @@ class Scores:
 
 
 class Scorer:
-    """Scores opcode sets on one context; remembers the layout of the trees it has grown."""
+    """Scores opcode sets on one memory; remembers the layout of the trees it has grown."""
 
-    def __init__(self, context: Context) -> None:
-        self.context = context
-        self.rows = RowReader(len(context.backend.vocabulary))
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.rows = RowReader(len(memory.backend.vocabulary))
         self._trees: OrderedDict[tuple[int, bytes], tuple[OpcodeSet, ScoreTree | None]] = OrderedDict()
 
     def tree(self, opcodes: OpcodeSet, subset: Subset) -> ScoreTree | None:
@@ -79,7 +79,7 @@ class Scorer:
         """
         if wider is not None:
             return self._both(stems, tree, watch, keep, wider)
-        before = self.context.cost
+        before = self.memory.cost
         values: list[Values] = [{} for _ in stems]
 
         def read(stem: int, point: int, row: NDArray[np.float32]) -> None:
@@ -92,10 +92,10 @@ class Scorer:
         leaves = np.asarray(tree.leaves, np.int32)
         if not tree.reads:
             return Scores(leaves, np.zeros((len(stems), 1)), values, 1.0, Cost())
-        self.context.run(stems, tree, read, keep)
+        self.memory.run(stems, tree, read, keep)
         mass = float(np.exp(values[0][tree.reads[0].point]).sum())
         sums = np.stack([tree.sums(v) for v in values])
-        return Scores(leaves, sums, values, mass, self.context.cost - before)
+        return Scores(leaves, sums, values, mass, self.memory.cost - before)
 
     def _both(
         self, stems: Sequence[Sequence[int]], tree: ScoreTree, watch: Watch | None, keep: int, wider: ScoreTree

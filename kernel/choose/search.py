@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kernel.choose.greedy import longest_legal
 from kernel.errors import ContextError
-from kernel.memory.memory import MAIN, Context, Growth
+from kernel.memory.memory import MAIN, Growth, Memory
 from kernel.memory.rows import RowReader, Watch
 from kernel.trie.opcodes import OpcodeSet
 from kernel.trie.subset import Subset
@@ -79,14 +79,14 @@ class BestFirst:
 
     def __init__(
         self,
-        context: Context,
+        memory: Memory,
         rows: RowReader,
         opcodes: OpcodeSet,
         subset: Subset,
         bonus: NDArray[np.float64] | None = None,
         watch: Watch | None = None,
     ) -> None:
-        self.context = context
+        self.memory = memory
         self.rows = rows
         self.opcodes = opcodes
         self.trie = opcodes.trie
@@ -96,14 +96,14 @@ class BestFirst:
         self._heap: list[_Open] = []
         self._known: dict[int, float] = {}
         self._places: dict[int, _Place] = {}
-        self._free = list(range(1, context.backend.n_seq))
+        self._free = list(range(1, memory.backend.n_seq))
 
     def run(self, stem: list[int]) -> Found:
         """Search behind a prompt of more than one legal opcode."""
         prefix, root = self.subset.forced()
         self._depth = depth = len(prefix)
         self._base = [*stem, *prefix]
-        self.context.check([self._base], longest_legal(self.subset) - depth)
+        self.memory.check([self._base], longest_legal(self.subset) - depth)
         self._places[root] = _Place((), MAIN, 0)
         self._depths = {root: depth}
         self.mass = 0.0
@@ -114,14 +114,14 @@ class BestFirst:
             self.mass = float(np.exp(values).sum())
             self._push(root, edges, values)
 
-        self.context.open(self._base, first)
+        self.memory.open(self._base, first)
         try:
             while not self._heap[0].done:
                 self._pass()
         finally:
             for place in self._places.values():
                 if place.sequence not in (None, MAIN):
-                    self.context.drop(place.sequence)
+                    self.memory.drop(place.sequence)
         winner = heapq.heappop(self._heap)
         # what is below an open edge has at most the edge's probability together, times its largest bonus
         rest = sum(math.exp(winner.key[0] - item.key[0]) for item in self._heap if not item.done)
@@ -155,7 +155,7 @@ class BestFirst:
 
     def _pass(self) -> None:
         """Evaluate the most promising open edges together; what is behind a finished opcode cannot win."""
-        backend = self.context.backend
+        backend = self.memory.backend
         batch: list[tuple[_Open, list[int], int, int]] = []  # edge, its ids, depth, child node
         growths: list[Growth] = []
         used = 0
@@ -210,12 +210,12 @@ class BestFirst:
                 values = self.rows.log_probabilities(row, self.trie.edge_ids[edges], path, self.watch)
                 branches[number] = (edges, values)
 
-        self.context.expand(growths, read)
+        self.memory.expand(growths, read)
         for number, (item, tail, depth, child) in enumerate(batch):
             target = growths[number].target
             branch = branches[number]
             if branch is None:
-                self.context.drop(target)
+                self.memory.drop(target)
                 self._free.append(target)
                 self._finish(item.node, item.edge, item.leaf, sums[number])
             else:
@@ -237,7 +237,7 @@ class BestFirst:
 
     def _give_back(self, place: _Place) -> None:
         if place.sequence not in (None, MAIN):
-            self.context.drop(place.sequence)
+            self.memory.drop(place.sequence)
             self._free.append(place.sequence)
             place.sequence = None
 

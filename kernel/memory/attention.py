@@ -8,15 +8,15 @@ from kernel.memory.passes import Batch, ReadRow, Stem, common_prefix
 from kernel.memory.tree import STEM, ScoreTree
 
 if TYPE_CHECKING:
-    from kernel.memory.memory import Context
+    from kernel.memory.memory import Memory
 
 
 class Shared:
     """One decision: everything in one pass, as far as sequences, batch and memory suffice."""
 
-    def __init__(self, context: Context, tree: ScoreTree, read: ReadRow) -> None:
-        self.context = context
-        self.backend = context.backend
+    def __init__(self, memory: Memory, tree: ScoreTree, read: ReadRow) -> None:
+        self.memory = memory
+        self.backend = memory.backend
         self.tree = tree
         self.read = read
 
@@ -25,12 +25,12 @@ class Shared:
 
         The first `keep` stems stay in memory for the next decision, if it has room for all of them.
         """
-        context, main, grown = self.context, stems[0], len(self.tree.tokens)
+        memory, main, grown = self.memory, stems[0], len(self.tree.tokens)
         others = [len(s.ids) - max(common_prefix(s.ids, k.ids) for k in stems[:keep]) for s in stems[keep:]]
         if sum(len(stem.ids) for stem in stems[:keep]) + max(others, default=0) + grown > self.backend.n_ctx:
             keep = 1
-        context.release(keep)
-        main.cached = context.rewind(main.ids)
+        memory.release(keep)
+        main.cached = memory.rewind(main.ids)
         for stem in stems[1:]:
             self._connect(stem, stems[:keep] if stem.number >= keep else [main])
         held = main.cached + sum(stem.cached for stem in stems[1:keep])
@@ -38,8 +38,8 @@ class Shared:
         together = new + len(stems) * grown <= min(self.backend.n_batch, self.backend.n_ctx - held)
         for group in [stems] if together else self._groups(stems, keep):
             self._run_group(group, stems, keep)
-        context.held = main.ids
-        context.kept = [stem.ids for stem in stems[1:keep]]
+        memory.held = main.ids
+        memory.kept = [stem.ids for stem in stems[1:keep]]
 
     def _groups(self, stems: list[Stem], keep: int) -> list[list[Stem]]:
         """Return what goes into one pass each: the kept stems alone, of the others as many as fit."""
@@ -64,20 +64,20 @@ class Shared:
         )
         stem.shared = min(shared, len(stem.ids) - 1)  # the row after the last id is read
         stem.cached = min(stem.source.cached, stem.shared)
-        kept = self.context.kept[stem.number - 1] if stem.number <= len(self.context.kept) else []
+        kept = self.memory.kept[stem.number - 1] if stem.number <= len(self.memory.kept) else []
         mine = min(common_prefix(kept, stem.ids), len(stem.ids) - 1)
         # Sequences on which a token stands together must hold equally much before it: so all of its own, or none.
         if mine >= stem.shared and mine > stem.cached and self.backend.remove(stem.number, mine):
             stem.cached, stem.shared, stem.own = mine, mine, True
         elif kept:
-            self.context.drop(stem.number)
+            self.memory.drop(stem.number)
 
     def _run_group(self, group: list[Stem], stems: list[Stem], keep: int) -> None:
         """Evaluate some stems and their trees, in one pass if the sequences suffice; drop those that are not kept."""
         for stem in group:
             if stem.source is not None:
                 if stem.source not in group and stem.cached < stem.shared:  # the source is in memory by now
-                    self.context.drop(stem.number)
+                    self.memory.drop(stem.number)
                     stem.cached, stem.own = stem.shared, False
                 if stem.cached and not stem.own:
                     self.backend.copy(stem.source.number, stem.number, stem.cached)
@@ -86,14 +86,14 @@ class Shared:
         for stem in group:
             if len(group) == 1:
                 room = max(1, self.backend.n_batch - len(self.tree.tokens))
-                stem.cached = self.context.feed(stem.number, stem.ids, stem.cached, len(stem.ids) - room)
+                stem.cached = self.memory.feed(stem.number, stem.ids, stem.cached, len(stem.ids) - room)
                 stem.shared = stem.cached
         strands = [(stem, path) for stem in group for path in self.tree.paths() or [[]]]
         while strands:
             strands = self._pass(group, strands, cells, range(len(stems), self.backend.n_seq))
         for stem in group:
             if stem.number >= keep:
-                self.context.drop(stem.number)
+                self.memory.drop(stem.number)
 
     def _pass(
         self,
@@ -127,12 +127,12 @@ class Shared:
             index = batch.add(self.tree.tokens[point], base + self.tree.depths[point], sequences)
             if self.tree.wants(point):
                 batch.outputs.append((index, number, point))
-        self.context.decode(batch, self.read)
+        self.memory.decode(batch, self.read)
         for stem in group:
             stem.cached = stem.shared = len(stem.ids)
         for sequences in carriers.values():
             for sequence in sequences[1:]:
-                self.context.drop(sequence)
+                self.memory.drop(sequence)
         return strands[taken:]
 
     def _add_stem(self, batch: Batch, stem: Stem, group: list[Stem], carriers: dict[int, list[int]]) -> None:

@@ -17,7 +17,7 @@ from kernel.memory.passes import MAIN, Batch, Cost, ReadRow, Stem, common_prefix
 from kernel.memory.recurrent import Levels
 from kernel.memory.tree import STEM, ScoreTree
 
-__all__ = ["MAIN", "Context", "Cost", "Growth", "ReadRow", "common_prefix"]
+__all__ = ["MAIN", "Cost", "Growth", "Memory", "ReadRow", "common_prefix"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Growth:
     first: int = 0
 
 
-class Context:
+class Memory:
     """Evaluates prompts and the trees behind them with as few passes and tokens as the memory allows.
 
     Whatever raises in the middle of a pass leaves the memory empty: the next call is right, only slower.

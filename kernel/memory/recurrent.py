@@ -8,22 +8,22 @@ from kernel.memory.passes import MAIN, Batch, ReadRow, Stem, common_prefix
 from kernel.memory.tree import STEM, ScoreTree
 
 if TYPE_CHECKING:
-    from kernel.memory.memory import Context
+    from kernel.memory.memory import Memory
 
 
 class Levels:
     """One decision: all prompts in one pass, then their trees in one pass a level of branching."""
 
-    def __init__(self, context: Context, tree: ScoreTree, read: ReadRow) -> None:
-        self.context = context
-        self.backend = context.backend
+    def __init__(self, memory: Memory, tree: ScoreTree, read: ReadRow) -> None:
+        self.memory = memory
+        self.backend = memory.backend
         self.tree = tree
         self.read = read
 
     def run(self, stems: list[Stem]) -> None:
         """Evaluate all stems in one pass and their trees level by level; one stem after the other in a small memory."""
         main = stems[0]
-        main.cached = self.context.rewind(main.ids)
+        main.cached = self.memory.rewind(main.ids)
         for stem in stems[1:]:  # the last id of each is left, because the row after it is read
             stem.shared = min(common_prefix(main.ids, stem.ids), len(stem.ids) - 1, len(main.ids) - 1)
         others = sorted(stems[1:], key=lambda s: s.shared)
@@ -41,7 +41,7 @@ class Levels:
                     index = batch.add(stem.ids[position], position, [stem.number])
                 if self.tree.wants(STEM):
                     batch.outputs.append((index, stem.number, STEM))
-            self.context.decode(batch, self.read)
+            self.memory.decode(batch, self.read)
             held = sum(len(s.ids) - s.cached for s in group if s is not main)
             if group[-1] is main:
                 main.cached = len(main.ids)
@@ -51,8 +51,8 @@ class Levels:
                 strands = self._levels(strands, free, self.backend.n_ctx - main.cached - held)
             for stem in group:
                 if stem is not main:
-                    self.context.drop(stem.number)
-        self.context.held = main.ids
+                    self.memory.drop(stem.number)
+        self.memory.held = main.ids
 
     def _fork(self, main: Stem, stem: Stem, deepest: int) -> None:
         """Let a stem begin with what it shares with the main one, if the main state has not gone past it."""
@@ -60,7 +60,7 @@ class Levels:
             self.backend.clear()  # both whole do not fit, and the main one comes later
             main.cached = 0
         if main.cached <= stem.shared and stem.shared:
-            main.cached = self.context.feed(MAIN, main.ids, main.cached, stem.shared)
+            main.cached = self.memory.feed(MAIN, main.ids, main.cached, stem.shared)
             self.backend.copy(MAIN, stem.number, stem.shared)
             stem.cached = stem.shared
 
@@ -99,8 +99,8 @@ class Levels:
                             batch.outputs.append((index, stem.number, path[end]))
                         end += 1
                     following.append((sequence, stem, end, group))
-            self.context.decode(batch, self.read)
+            self.memory.decode(batch, self.read)
             frontier = [f for f in following if any(len(p) > f[2] for _, p in f[3])]
         for sequence in free[:taken]:
-            self.context.drop(sequence)
+            self.memory.drop(sequence)
         return strands[taken:]

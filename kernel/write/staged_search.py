@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel.errors import ContextError, UsageError
-from kernel.memory.memory import MAIN, Context, Growth
+from kernel.memory.memory import MAIN, Growth, Memory
 from kernel.memory.rows import RowReader
 from kernel.write.stages import Place, Stages
 
@@ -71,16 +71,16 @@ class StagedSearch:
         UsageError: an opcode has an open argument.
     """
 
-    def __init__(self, context: Context, rows: RowReader, stages: Stages, closer: str = "") -> None:
+    def __init__(self, memory: Memory, rows: RowReader, stages: Stages, closer: str = "") -> None:
         if stages.grammars:
             raise UsageError("an opcode with an open argument has no whole-opcode score; let it be written")
-        self.context = context
+        self.memory = memory
         self.rows = rows
         self.stages = stages
         self.closer = len(closer.encode())
         self._order = itertools.count()
         self._heap: list[_Path] = []
-        self._free = list(range(1, context.backend.n_seq))
+        self._free = list(range(1, memory.backend.n_seq))
         self._nodes: list[_Node] = []
         self._finished = 0
 
@@ -95,13 +95,13 @@ class StagedSearch:
             return Best(ids, 0.0, float("-inf"), 1)
         self.base = [*prompt, *ids]
         self.head = ids
-        self.context.check([self.base], 1)
+        self.memory.check([self.base], 1)
         root = _Node((), MAIN)
 
         def first(_: int, __: int, row: NDArray[np.float32]) -> None:
             self._branch(root, (), place, 0.0, row)
 
-        self.context.open(self.base, first)
+        self.memory.open(self.base, first)
         try:
             for _ in range(PASSES):
                 if self._heap[0].done:
@@ -112,7 +112,7 @@ class StagedSearch:
         finally:
             for node in self._nodes:
                 if node.sequence is not None:
-                    self.context.drop(node.sequence)
+                    self.memory.drop(node.sequence)
         winner = heapq.heappop(self._heap)
         rest = -self._heap[0].key[0] if self._heap else float("-inf")
         return Best((*self.head, *winner.ids), -winner.key[0], rest, self._finished)
@@ -151,7 +151,7 @@ class StagedSearch:
 
     def _pass(self) -> None:
         """Evaluate the most probable open paths together."""
-        backend = self.context.backend
+        backend = self.memory.backend
         chosen: list[_Path] = []
         growths: list[Growth] = []
         aside: list[_Path] = []
@@ -192,10 +192,10 @@ class StagedSearch:
             else:
                 last[number] = row.copy()
 
-        self.context.expand(growths, read)
+        self.memory.expand(growths, read)
         for path, growth, value, row in zip(chosen, growths, values, last, strict=True):
             if row is None:  # evaluated to its end
-                self.context.drop(growth.target)
+                self.memory.drop(growth.target)
                 self._free.append(growth.target)
                 path.key, path.done = (-value, path.key[1]), True
                 self._finished += 1
@@ -216,7 +216,7 @@ class StagedSearch:
 
     def _give_back(self, node: _Node) -> None:
         if node.sequence not in (None, MAIN):
-            self.context.drop(node.sequence)
+            self.memory.drop(node.sequence)
             self._free.append(node.sequence)
             node.sequence = None
 

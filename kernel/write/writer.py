@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel.errors import ContextError, LogitsError
-from kernel.memory.memory import MAIN, Context, Cost, Growth
+from kernel.memory.memory import MAIN, Cost, Growth, Memory
 from kernel.write.matcher import Matcher
 from kernel.write.stages import Stages
 
@@ -45,7 +45,7 @@ class Written:
 
 
 def write(
-    context: Context,
+    memory: Memory,
     stages: Stages,
     prompt: Sequence[int],
     *,
@@ -62,10 +62,10 @@ def write(
         ContextError: before anything is evaluated, when the shortest opcode does not fit.
         LogitsError: no legal id has a finite logit.
     """
-    room = context.backend.n_ctx - len(prompt)
+    room = memory.backend.n_ctx - len(prompt)
     if not prompt or room < 1:
-        raise ContextError(f"a prompt of {len(prompt)} ids leaves no room in n_ctx={context.backend.n_ctx}")
-    before = context.cost
+        raise ContextError(f"a prompt of {len(prompt)} ids leaves no room in n_ctx={memory.backend.n_ctx}")
+    before = memory.cost
     matcher = Matcher(stages, min(max_tokens, room))
     rng = np.random.default_rng(seed)
     picked: list[int] = []
@@ -83,10 +83,10 @@ def write(
     try:
         while not matcher.ended:
             if not chosen:
-                context.open([*prompt, *matcher.ids], read)
+                memory.open([*prompt, *matcher.ids], read)
             else:
                 new = tuple(matcher.ids[done:])
-                context.expand([Growth(source, len(prompt) + done, BRANCH, new, len(new) - 1)], read)
+                memory.expand([Growth(source, len(prompt) + done, BRANCH, new, len(new) - 1)], read)
                 source = BRANCH
             done = len(matcher.ids)
             token = picked.pop()
@@ -101,8 +101,8 @@ def write(
             forced += _force(matcher)
     finally:
         if source == BRANCH:
-            context.drop(BRANCH)
-    return Written(matcher.text.decode(), tuple(matcher.ids), chosen, forced, closed, context.cost - before, margin)
+            memory.drop(BRANCH)
+    return Written(matcher.text.decode(), tuple(matcher.ids), chosen, forced, closed, memory.cost - before, margin)
 
 
 def _force(matcher: Matcher) -> int:
@@ -133,14 +133,14 @@ def _pick(
 
 
 def write_freely(
-    context: Context, prompt: Sequence[int], *, max_tokens: int = TOKENS, temperature: float = 0.0, seed: int = 0
+    memory: Memory, prompt: Sequence[int], *, max_tokens: int = TOKENS, temperature: float = 0.0, seed: int = 0
 ) -> Written:
     """Write behind a prompt with nothing held, to show what a model does alone; an end-of-generation id ends it.
 
     Bytes that are not UTF-8 become U+FFFD in the text.
     """
-    backend = context.backend
-    before = context.cost
+    backend = memory.backend
+    before = memory.cost
     everything = np.arange(len(backend.vocabulary), dtype=np.int32)
     rng = np.random.default_rng(seed)
     ids: list[int] = []
@@ -149,15 +149,15 @@ def write_freely(
     def read(_: int, __: int, row: NDArray[np.float32]) -> None:
         ids.append(_pick(row, everything, temperature, rng)[0])
 
-    context.check([prompt], max_tokens)
-    context.open(prompt, read)
+    memory.check([prompt], max_tokens)
+    memory.open(prompt, read)
     try:
         while ids[-1] not in backend.vocabulary.eog and len(ids) < max_tokens:
-            context.expand([Growth(source, len(prompt) + len(ids) - 1, BRANCH, (ids[-1],))], read)
+            memory.expand([Growth(source, len(prompt) + len(ids) - 1, BRANCH, (ids[-1],))], read)
             source = BRANCH
     finally:
         if source == BRANCH:
-            context.drop(BRANCH)
+            memory.drop(BRANCH)
     shown = [i for i in ids if i not in backend.vocabulary.eog]
     text = backend.vocabulary.join(shown).decode(errors="replace")
-    return Written(text, tuple(ids), len(ids), 0, 0, context.cost - before)
+    return Written(text, tuple(ids), len(ids), 0, 0, memory.cost - before)

@@ -17,7 +17,7 @@ from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.chooser import Chooser
 from kernel.choose.rule import Rule, RuleName
 from kernel.errors import BuildError
-from kernel.memory.memory import Context
+from kernel.memory.memory import Memory
 from kernel.text.vocabulary import Vocabulary
 from kernel.trie.opcodes import Literal, OpcodeSet
 
@@ -107,7 +107,7 @@ def test_every_opcode_is_exact_and_chosen_when_it_is_wanted(vocab_ggufs: dict[st
         opcodes = OpcodeSet(texts, vocab)
         found = paths(opcodes)
         assert sorted(found) == list(range(len(texts)))
-        chooser = Chooser(Context(ScriptedBackend(vocab, wish.row)))
+        chooser = Chooser(Memory(ScriptedBackend(vocab, wish.row)))
         for leaf, literal in enumerate(texts):
             assert vocab.join(found[leaf]) == literal.text.encode(), (cartridge, literal)
             assert vocab.is_text[list(found[leaf])].all()

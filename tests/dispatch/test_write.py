@@ -64,7 +64,7 @@ def test_a_schema_that_cannot_be_held_is_refused(vocabulary: Vocabulary) -> None
         write(kernel, {"properties": {"x": {"type": "string", "pattern": "(?=a)"}}})
     with pytest.raises(OpcodeError, match="cannot be read"):
         write(kernel, Path("nowhere.json"))
-    assert kernel.context.cost.passes == 0
+    assert kernel.memory.cost.passes == 0
 
 
 # -- the command ---------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from kernel.choose.chooser import Chooser
 from kernel.choose.decision import Decision, Stop
 from kernel.choose.rule import Rule, RuleName
 from kernel.errors import BackendError, BuildError, ContextError, LogitsError, NoLegalOpcodeError, UsageError
-from kernel.memory.memory import Context
+from kernel.memory.memory import Memory
 from kernel.text.vocabulary import NORMAL, Vocabulary
 from kernel.trie.opcodes import Literal, OpcodeSet
 from kernel.trie.subset import Subset
@@ -59,8 +59,8 @@ class Bench:
         self.table = table
         self.patch = patch or {}
         self.backend = ScriptedBackend(self.vocabulary, self.row, **memory)  # type: ignore[arg-type]
-        self.context = Context(self.backend)
-        self.chooser = Chooser(self.context)
+        self.memory = Memory(self.backend)
+        self.chooser = Chooser(self.memory)
         self.opcodes = OpcodeSet(texts, self.vocabulary)
 
     def row(self, ids: tuple[int, ...]) -> NDArray[np.float32]:
@@ -416,7 +416,7 @@ def test_the_full_vocabulary_is_read() -> None:
     row[order] = np.linspace(10, -10, size)
     opcodes = OpcodeSet(list(ranks), vocabulary)
     for rule in (RuleName.EXACT, RuleName.GREEDY):
-        chooser = Chooser(Context(ScriptedBackend(vocabulary, lambda ids: row)))
+        chooser = Chooser(Memory(ScriptedBackend(vocabulary, lambda ids: row)))
         d = chooser.choose(opcodes, opcodes.everything, [5], rule=Rule(rule))
         assert d.text == "<40000>"
         p = np.exp(row.astype(np.float64))
@@ -497,7 +497,7 @@ def test_each_decision_starts_at_the_root(tools: SimpleNamespace) -> None:
     bench = Bench(tools)
     for rule in (RuleName.GREEDY, RuleName.EXACT, RuleName.GREEDY):
         assert bench(rule, prompt="P").ids == Bench(tools)(rule, prompt="P").ids
-        assert bench.context.held == bench.vocabulary.plain("P")
+        assert bench.memory.held == bench.vocabulary.plain("P")
         assert all(not bench.backend.sequence(s) for s in range(1, bench.backend.n_seq))
 
 

@@ -16,7 +16,7 @@ from kernel.backends.llama_cpp import read_vocabulary
 from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.score import Scorer
 from kernel.errors import BuildError, NoLegalOpcodeError
-from kernel.memory.memory import Context
+from kernel.memory.memory import Memory
 from kernel.text.vocabulary import NORMAL, Vocabulary
 from kernel.trie.opcodes import Literal, OpcodeSet
 
@@ -65,7 +65,7 @@ def assert_each_is_chosen_when_wanted(texts: list[str], vocabulary: Vocabulary) 
     for wish in range(len(texts)):
         sequence = opcodes.trie.sequence(wish).tolist()
         backend = ScriptedBackend(vocabulary, wanting(sequence, len(prompt), len(vocabulary)))
-        scorer = Scorer(Context(backend))
+        scorer = Scorer(Memory(backend))
         tree = scorer.tree(opcodes, opcodes.everything)
         assert tree is not None
         scores = scorer.score([prompt], tree)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.greedy import longest_legal, walk
 from kernel.errors import BuildError, LogitsError
-from kernel.memory.memory import Context
+from kernel.memory.memory import Memory
 from kernel.memory.rows import RowReader
 from kernel.trie.opcodes import Literal, OpcodeSet
 from kernel.trie.subset import Subset
@@ -60,13 +60,13 @@ def test_a_walk_is_the_choice_of_one_id_after_the_other(
         taken.append(best)
         paths = {leaf: path for leaf, path in paths.items() if path[: len(taken)] == taken}
 
-    context = Context(ScriptedBackend(vocabulary, row, shares_tokens=shares))
-    walked = walk(context, RowReader(len(vocabulary)), opcodes.trie, Subset.of(opcodes.trie, leaves), prompt)
+    memory = Memory(ScriptedBackend(vocabulary, row, shares_tokens=shares))
+    walked = walk(memory, RowReader(len(vocabulary)), opcodes.trie, Subset.of(opcodes.trie, leaves), prompt)
     assert [walked.leaf] == list(paths)
     assert walked.log_probability == pytest.approx(total, abs=1e-5)
     assert walked.log_share == pytest.approx(share, abs=1e-5)
     assert walked.margin == pytest.approx(margin, abs=1e-5)
-    assert context.held[: len(prompt)] == prompt
+    assert memory.held[: len(prompt)] == prompt
 
 
 def test_forced_runs_cost_no_pass(tools: SimpleNamespace) -> None:
@@ -74,7 +74,7 @@ def test_forced_runs_cost_no_pass(tools: SimpleNamespace) -> None:
     vocabulary = tools.toy_vocabulary()
     opcodes = OpcodeSet(["long way north;", "long way south;"], vocabulary)
     backend = ScriptedBackend(vocabulary, tools.hashed_row(len(vocabulary)))
-    walk(Context(backend), RowReader(len(vocabulary)), opcodes.trie, opcodes.everything, vocabulary.plain(PROMPT))
+    walk(Memory(backend), RowReader(len(vocabulary)), opcodes.trie, opcodes.everything, vocabulary.plain(PROMPT))
     assert len(backend.decoded) == 1
     assert len(backend.decoded[0]) == len(PROMPT) + len("long way ")
 
@@ -86,8 +86,8 @@ def test_ties_go_to_the_lowest_id(tools: SimpleNamespace) -> None:
     row[0] = 1.0
     for texts in (["b", "a"], ["a", "b"]):
         opcodes = OpcodeSet(texts, vocabulary)
-        context = Context(ScriptedBackend(vocabulary, lambda ids: row))
-        walked = walk(context, RowReader(len(vocabulary)), opcodes.trie, opcodes.everything, vocabulary.plain(PROMPT))
+        memory = Memory(ScriptedBackend(vocabulary, lambda ids: row))
+        walked = walk(memory, RowReader(len(vocabulary)), opcodes.trie, opcodes.everything, vocabulary.plain(PROMPT))
         assert texts[walked.leaf] == "a"
 
 
@@ -106,14 +106,14 @@ def test_a_walk_into_nothing_gives_its_sequence_back(tools: SimpleNamespace) -> 
         return out
 
     backend = ScriptedBackend(vocabulary, row)
-    context, reader = Context(backend), RowReader(len(vocabulary))
+    memory, reader = Memory(backend), RowReader(len(vocabulary))
     with pytest.raises(LogitsError, match="none of 2 legal ids has a finite logit"):
-        walk(context, reader, opcodes.trie, opcodes.everything, prompt)
+        walk(memory, reader, opcodes.trie, opcodes.everything, prompt)
     assert backend.sequence(1) == []
     dead = False
-    fresh = Context(ScriptedBackend(vocabulary, row))
+    fresh = Memory(ScriptedBackend(vocabulary, row))
     expected = walk(fresh, RowReader(len(vocabulary)), opcodes.trie, opcodes.everything, prompt)
-    assert walk(context, reader, opcodes.trie, opcodes.everything, prompt) == expected
+    assert walk(memory, reader, opcodes.trie, opcodes.everything, prompt) == expected
 
 
 def test_the_longest_legal_opcode_is_counted(tools: SimpleNamespace) -> None:

@@ -105,7 +105,7 @@ CASES: dict[str, tuple[str, tuple[str, ...]]] = {
             "kernel/test_greedy.py::test_a_walk_is_the_choice_of_one_id_after_the_other",
             "kernel/test_greedy.py::test_a_walk_into_nothing_gives_its_sequence_back",
             "kernel/test_slots.py::test_one_opcode_after_the_other_starts_anew",
-            "kernel/test_context.py::test_an_aborted_call_leaves_no_residue",
+            "kernel/test_memory.py::test_an_aborted_call_leaves_no_residue",
         ),
     ),
     "S11": (
@@ -131,7 +131,7 @@ CASES: dict[str, tuple[str, tuple[str, ...]]] = {
         (
             "kernel/test_choose.py::test_what_does_not_fit_is_refused_before_any_pass",
             "kernel/test_api.py::test_what_does_not_fit_leaves_the_session_as_it_was",
-            "kernel/test_context.py::test_overflow_is_refused_before_anything_is_decoded",
+            "kernel/test_memory.py::test_overflow_is_refused_before_anything_is_decoded",
             "kernel/test_score.py::test_overflow_is_refused_and_the_next_call_is_as_fresh",
         ),
     ),
@@ -140,7 +140,7 @@ CASES: dict[str, tuple[str, tuple[str, ...]]] = {
         (
             "kernel/test_choose.py::test_memory_that_refuses_removal_gives_the_same_scores",
             "kernel/test_api.py::test_all_rules_run_on_every_kind_of_memory",
-            "kernel/test_context.py::test_five_options_by_branching_equal_five_fresh_sessions",
+            "kernel/test_memory.py::test_five_options_by_branching_equal_five_fresh_sessions",
             "kernel/test_backend_llama_cpp.py::test_partial_removal_is_refused_and_changes_nothing",
             "kernel/test_score.py::test_five_options_of_different_length",
         ),
@@ -148,8 +148,8 @@ CASES: dict[str, tuple[str, tuple[str, ...]]] = {
     "S15": (
         "the length of the cache and a transcript tokenized again drift apart",
         (
-            "kernel/test_context.py::test_all_ids_of_a_session_are_decoded_once",
-            "kernel/test_context.py::test_history_is_kept_as_ids_and_never_tokenized_again",
+            "kernel/test_memory.py::test_all_ids_of_a_session_are_decoded_once",
+            "kernel/test_memory.py::test_history_is_kept_as_ids_and_never_tokenized_again",
             "kernel/test_vocab.py::test_newlines_meet_across_parts",
             "dispatch/test_log.py::test_prompt_ids_come_back_exactly",
         ),

@@ -1,4 +1,4 @@
-"""Scores of whole opcodes on real graphs: those of one token at a time in a fresh context, on every kind of memory."""
+"""Scores of whole opcodes on real graphs: those of one token at a time in a fresh memory, on every kind of memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kernel.backends.llama_cpp import LlamaCppBackend
 from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.score import TREES_KEPT, Scorer, Scores
 from kernel.errors import BackendError, ContextError, LogitsError
-from kernel.memory.memory import Context
+from kernel.memory.memory import Memory
 from kernel.trie.opcodes import Literal, OpcodeSet
 
 ARCHES = ["llama", "gemma3", "lfm2", "mamba"]
@@ -57,7 +57,7 @@ class Bench:
     def __init__(self, backend: LlamaCppBackend, alone: Any, tools: Any, tolerance: float = TOLERANCE) -> None:
         self.backend = backend
         self.vocabulary = backend.vocabulary
-        self.scorer = Scorer(Context(backend))
+        self.scorer = Scorer(Memory(backend))
         self.alone = alone
         self.tools = tools
         self.tolerance = tolerance
@@ -119,9 +119,9 @@ def test_decisions_in_a_row_equal_fresh_contexts(bench: Callable[..., Bench], ar
     on.decide(TURNS[2], calls, [calls.texts[i] for i in (0, 3, 4, 6)])
     assert on.worst < TOLERANCE
     if on.backend.shares_tokens:
-        assert on.scorer.context.cost.refused_removals == 0
+        assert on.scorer.memory.cost.refused_removals == 0
     else:
-        assert on.scorer.context.cost.refused_removals == 6
+        assert on.scorer.memory.cost.refused_removals == 6
 
 
 @pytest.mark.parametrize("arch", ARCHES)
@@ -199,16 +199,16 @@ def test_overflow_is_refused_and_the_next_call_is_as_fresh(bench: Callable[..., 
     tree = on.scorer.tree(moves, moves.everything)
     assert tree is not None
     on.decide(["go north" * 100], moves)  # 200 ids are held
-    held, passes = list(on.scorer.context.held), on.scorer.context.cost.passes
+    held, passes = list(on.scorer.memory.held), on.scorer.memory.cost.passes
     assert len(held) == 200
     go = on.ids("go")
     for prompt in (go * 250, go * 300):
         needed = len(prompt) + tree.longest
         with pytest.raises(ContextError, match=rf"{len(prompt)} prompt ids, .* need {needed}, but n_ctx is 256"):
             on.scorer.score([prompt], tree)
-        assert (on.scorer.context.held, on.scorer.context.cost.passes) == (held, passes)
+        assert (on.scorer.memory.held, on.scorer.memory.cost.passes) == (held, passes)
     scores = on.decide(["go north"], moves)
-    again = Scorer(Context(LlamaCppBackend(on.backend._path, n_ctx=256, n_batch=64, n_seq=32, threads=1)))
+    again = Scorer(Memory(LlamaCppBackend(on.backend._path, n_ctx=256, n_batch=64, n_seq=32, threads=1)))
     assert again.score([on.ids("go north")], tree).log_probabilities == pytest.approx(
         scores.log_probabilities, abs=TOLERANCE
     )
@@ -237,7 +237,7 @@ def test_a_failure_in_the_middle_leaves_no_residue(
     assert tree is not None
     with pytest.raises(BackendError, match="returned 2"):
         on.scorer.score([on.ids(text) for text in TURNS[3]], tree)
-    assert on.scorer.context.held == []
+    assert on.scorer.memory.held == []
     on.decide(TURNS[3], calls)
     on.decide(TURNS[4], calls)
 
@@ -261,7 +261,7 @@ def test_a_reader_that_raises_leaves_no_residue(bench: Callable[..., Bench], arc
             raise RuntimeError("progress bar")
 
     with pytest.raises(RuntimeError, match="progress bar"):
-        on.scorer.context.run([on.ids(text) for text in TURNS[2]], tree, read)
+        on.scorer.memory.run([on.ids(text) for text in TURNS[2]], tree, read)
     on.decide(TURNS[2], calls)
 
 
@@ -271,7 +271,7 @@ def test_a_reader_that_raises_leaves_no_residue(bench: Callable[..., Bench], arc
 def scripted(tools: Any, row: Any = None) -> tuple[Scorer, OpcodeSet]:
     vocabulary = tools.toy_vocabulary(["left", "right", "drop"])
     backend = ScriptedBackend(vocabulary, row or tools.hashed_row(len(vocabulary)))
-    return Scorer(Context(backend)), OpcodeSet(["left", "right", "drop"], vocabulary)
+    return Scorer(Memory(backend)), OpcodeSet(["left", "right", "drop"], vocabulary)
 
 
 def test_mass_is_what_the_legal_ids_have_of_all(tools: Any) -> None:
@@ -303,7 +303,7 @@ def test_three_opcodes_far_down_the_ranking(tools: Any) -> None:
     row = np.linspace(5, 15, size, dtype=np.float32)
     for i, value in enumerate((-2.0, -1.0, -3.0)):
         row[opcodes.trie.sequence(i)[0]] = value
-    scorer = Scorer(Context(ScriptedBackend(vocabulary, lambda ids: row)))
+    scorer = Scorer(Memory(ScriptedBackend(vocabulary, lambda ids: row)))
     tree = scorer.tree(opcodes, opcodes.everything)
     assert tree is not None
     scores = scorer.score([[1, 2]], tree)
@@ -320,7 +320,7 @@ def test_a_constant_row_is_refused_and_leaves_no_residue(tools: Any) -> None:
     assert tree is not None
     with pytest.raises(LogitsError, match="the runtime shows a row that the model did not write"):
         scorer.score([[1, 2]], tree)
-    assert scorer.context.held == []
+    assert scorer.memory.held == []
     rows[0] = np.arange(size, dtype=np.float32)
     assert scorer.score([[1, 2]], tree).cost.tokens == 2
 
@@ -358,7 +358,7 @@ def smollm2_alone(smollm2_path: Path, tools: Any) -> Iterator[Any]:
 
 
 def score(backend: LlamaCppBackend, prompt: str, texts: list[Literal | str]) -> tuple[dict[str, float], Scores]:
-    scorer = Scorer(Context(backend))
+    scorer = Scorer(Memory(backend))
     backend.clear()
     opcodes = OpcodeSet(texts, backend.vocabulary)
     tree = scorer.tree(opcodes, opcodes.everything)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.search import BestFirst, Found
 from kernel.errors import BuildError
-from kernel.memory.memory import Context
+from kernel.memory.memory import Memory
 from kernel.memory.rows import RowReader
 from kernel.trie.opcodes import Literal, OpcodeSet
 from kernel.trie.subset import Subset
@@ -23,11 +23,11 @@ PROMPT = "The best: "
 
 def search(
     opcodes: OpcodeSet, backend: ScriptedBackend, subset: Subset | None = None, bonus: np.ndarray | None = None
-) -> tuple[Found, Context]:
-    context = Context(backend)
+) -> tuple[Found, Memory]:
+    memory = Memory(backend)
     reader = RowReader(len(opcodes.vocabulary))
     prompt = opcodes.vocabulary.plain(PROMPT)
-    return BestFirst(context, reader, opcodes, subset or opcodes.everything, bonus).run(prompt), context
+    return BestFirst(memory, reader, opcodes, subset or opcodes.everything, bonus).run(prompt), memory
 
 
 def brute(tools: SimpleNamespace, opcodes: OpcodeSet, row: object, leaves: list[int]) -> dict[int, float]:
@@ -115,8 +115,8 @@ def test_a_sure_model_is_asked_once_a_branch(tools: SimpleNamespace) -> None:
         return out
 
     backend = ScriptedBackend(vocabulary, row)
-    found, context = search(opcodes, backend)
+    found, memory = search(opcodes, backend)
     assert opcodes.texts[found.best] == "fox"
-    assert context.cost.passes == 3
+    assert memory.cost.passes == 3
     assert found.runner_up < found.known[found.best] - 10
     assert found.mass == pytest.approx(1.0, abs=1e-6)

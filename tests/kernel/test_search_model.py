@@ -22,7 +22,7 @@ from kernel.backends.llama_cpp import LlamaCppBackend
 from kernel.choose import score
 from kernel.choose.rule import Rule, RuleName
 from kernel.choose.score import Scorer
-from kernel.memory.memory import Context
+from kernel.memory.memory import Memory
 from kernel.memory.tree import grow
 from kernel.trie.opcodes import Literal, OpcodeSet
 
@@ -66,7 +66,7 @@ def brute(kernel: Kernel, prompt: list[int], opcodes: OpcodeSet, indices: list[i
     subset = opcodes.subset_of(indices)
     tree = grow(opcodes.trie, subset, opcodes.scored, 1_000_000)
     assert tree is not None
-    scores = Scorer(kernel.context).score([prompt], tree)
+    scores = Scorer(kernel.memory).score([prompt], tree)
     return dict(zip(scores.leaves.tolist(), scores.log_probabilities[0].tolist(), strict=True))
 
 
@@ -121,7 +121,7 @@ def test_all_ten_thousand_at_once(kernel: Kernel, texts: list[str], prompt: str)
     assert d.margin >= 0
     near = [int(leaf) for leaf in d.leaves[np.random.default_rng(1).integers(0, 10_000, 40)]]
     prompt_ids = kernel.vocabulary.prompt([]) or list(d.prompt)
-    context = Context(kernel.backend)
-    context.reset()
+    memory = Memory(kernel.backend)
+    memory.reset()
     expected = brute(kernel, prompt_ids, d.opcodes, [*near, d.index])
     assert max(expected, key=lambda leaf: expected[leaf]) == d.index

@@ -15,7 +15,7 @@ from kernel.backends.llama_cpp import read_vocabulary
 from kernel.backends.scripted import ScriptedBackend
 from kernel.canon import canonical
 from kernel.errors import ContextError, NoLegalOpcodeError
-from kernel.memory.memory import Context
+from kernel.memory.memory import Memory
 from kernel.shape.recogniser import Recogniser
 from kernel.shape.schema import read_parameters, read_value
 from kernel.shape.shape import seq
@@ -362,8 +362,8 @@ def test_a_model_that_wants_to_stop_inside_a_slot_goes_on(vocabulary: Vocabulary
     banned = tuple(np.flatnonzero(~vocabulary.is_text).tolist()) + tuple(vocabulary.eog)
     assert all(vocabulary.attributes[i] & CONTROL for i in vocabulary.eog)
     wish = f'<|call|>toy.note {{"text":"two words"}}{CLOSER}'
-    context = Context(wishing(vocabulary, wish, above=banned))
-    written = write(context, compiled(SCHEMAS["text"], vocabulary), prompt(vocabulary))
+    memory = Memory(wishing(vocabulary, wish, above=banned))
+    written = write(memory, compiled(SCHEMAS["text"], vocabulary), prompt(vocabulary))
     assert written.text == wish
     assert written.closed == 0
     assert written.chosen + written.forced == len(written.ids)
@@ -377,7 +377,7 @@ def test_a_closing_mark_inside_a_string_does_not_end_the_call(value: str, vocabu
     """The whole value is written, and the text is exactly one instruction with it."""
     schema = {"properties": {"text": {"type": "string"}}, "required": ["text"]}
     wish = f"<|call|>toy.note {canonical({'text': value})}{CLOSER}"
-    written = write(Context(wishing(vocabulary, wish)), compiled(schema, vocabulary), prompt(vocabulary))
+    written = write(Memory(wishing(vocabulary, wish)), compiled(schema, vocabulary), prompt(vocabulary))
     assert json.loads(arguments(written.text)) == {"text": value}
 
 
@@ -386,21 +386,21 @@ def test_a_model_that_never_ends_is_closed_within_its_budget(vocabulary: Vocabul
     schema = {"properties": {"text": {"type": "string"}}, "required": ["text"]}
     space = vocabulary.plain("a a")[1]
     backend = wishing(vocabulary, "", above=(space,))
-    written = write(Context(backend), compiled(schema, vocabulary), prompt(vocabulary), max_tokens=40)
+    written = write(Memory(backend), compiled(schema, vocabulary), prompt(vocabulary), max_tokens=40)
     assert len(written.ids) <= 40
     assert written.closed > 0
     json.loads(arguments(written.text))
     with pytest.raises(ContextError, match="the shortest opcode has"):
-        write(Context(backend), compiled(schema, vocabulary), prompt(vocabulary), max_tokens=3)
+        write(Memory(backend), compiled(schema, vocabulary), prompt(vocabulary), max_tokens=3)
     with pytest.raises(ContextError, match="leaves no room"):
-        write(Context(backend), compiled(schema, vocabulary), prompt(vocabulary) * 256)
+        write(Memory(backend), compiled(schema, vocabulary), prompt(vocabulary) * 256)
 
 
 def test_one_opcode_after_the_other_starts_anew(vocabulary: Vocabulary) -> None:
     """What the first left in memory does not lead the second, and the prompt's own sequence stays clean."""
     stages = compiled(SCHEMAS["text"], vocabulary)
     wish = f'<|call|>toy.note {{"text":"two words"}}{CLOSER}'
-    context = Context(wishing(vocabulary, wish))
-    first = write(context, stages, prompt(vocabulary))
-    assert write(context, stages, prompt(vocabulary)).text == first.text == wish
-    assert write(context, stages, prompt(vocabulary)).cost.passes == first.cost.passes
+    memory = Memory(wishing(vocabulary, wish))
+    first = write(memory, stages, prompt(vocabulary))
+    assert write(memory, stages, prompt(vocabulary)).text == first.text == wish
+    assert write(memory, stages, prompt(vocabulary)).cost.passes == first.cost.passes

@@ -12,7 +12,7 @@ import pytest
 from kernel.backends.llama_cpp import LlamaCppBackend, read_vocabulary
 from kernel.backends.scripted import ScriptedBackend
 from kernel.errors import UsageError
-from kernel.memory.memory import Context
+from kernel.memory.memory import Memory
 from kernel.memory.rows import RowReader
 from kernel.prompt import Part
 from kernel.shape.schema import read_parameters
@@ -84,13 +84,13 @@ def test_the_winner_is_that_of_brute_force(
     scores = _brute(vocabulary, stages, prompt, seed)
     assert len(scores) == 31 * 4 * 16 + 1
     backend = ScriptedBackend(vocabulary, lambda before: row_of(seed, len(vocabulary), before), n_seq=n_seq)
-    context = Context(backend)
-    found = StagedSearch(context, rows, stages, CLOSER).run(prompt)
+    memory = Memory(backend)
+    found = StagedSearch(memory, rows, stages, CLOSER).run(prompt)
     best = max(scores, key=lambda path: scores[path])
     assert found.ids == best
     assert found.log_probability == pytest.approx(scores[best], abs=1e-3)
     assert sorted(scores.values())[-2] <= found.open_log_probability + 1e-3
-    again = StagedSearch(context, rows, stages, CLOSER).run(prompt)
+    again = StagedSearch(memory, rows, stages, CLOSER).run(prompt)
     assert again == found
 
 
@@ -98,7 +98,7 @@ def test_one_opcode_needs_no_model(vocabulary: Vocabulary) -> None:
     """What has no alternative is not evaluated."""
     backend = ScriptedBackend(vocabulary, lambda before: row_of(0, len(vocabulary), before))
     stages = Stages([Text(f" halt{CLOSER}")], vocabulary)
-    found = StagedSearch(Context(backend), RowReader(len(vocabulary)), stages, CLOSER).run(vocabulary.plain("a"))
+    found = StagedSearch(Memory(backend), RowReader(len(vocabulary)), stages, CLOSER).run(vocabulary.plain("a"))
     assert list(found.ids) == vocabulary.plain(f" halt{CLOSER}")
     assert backend.decoded == []
 
@@ -108,7 +108,7 @@ def test_an_open_argument_has_no_exact_choice(vocabulary: Vocabulary) -> None:
     shape = seq(" say ", read_parameters("say", {"properties": {"t": {"type": "string"}}}).shape, "\n")
     backend = ScriptedBackend(vocabulary, lambda before: row_of(0, len(vocabulary), before))
     with pytest.raises(UsageError, match="has no whole-opcode score"):
-        StagedSearch(Context(backend), RowReader(len(vocabulary)), Stages([shape], vocabulary))
+        StagedSearch(Memory(backend), RowReader(len(vocabulary)), Stages([shape], vocabulary))
 
 
 @pytest.mark.model
@@ -121,9 +121,9 @@ def test_a_real_model_finds_a_number_among_ten_thousand(smollm2_path: Path) -> N
     stages = Stages([seq(" place ", read_parameters("place", schema).shape, CLOSER)], vocabulary)
     told = ' place {"x":412,"y":97}\n@toy\n'
     prompt = vocabulary.prompt([Part(f"Say it again:{told}Say it again:{told}Say it again:")])
-    context = Context(backend)
-    found = StagedSearch(context, RowReader(len(vocabulary)), stages, CLOSER).run(prompt)
+    memory = Memory(backend)
+    found = StagedSearch(memory, RowReader(len(vocabulary)), stages, CLOSER).run(prompt)
     text = vocabulary.join(found.ids).decode()
     assert json.loads(text.split(" ", 2)[2].split("\n")[0]) == {"x": 412, "y": 97}
-    assert context.cost.passes < 40
+    assert memory.cost.passes < 40
     backend.close()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.score import Scorer
 from kernel.errors import BackendError, ContextError
-from kernel.memory.memory import MAIN, Context, Cost, Growth
+from kernel.memory.memory import MAIN, Cost, Growth, Memory
 from kernel.memory.tree import STEM, ScoreTree, grow
 from kernel.prompt import Part
 from kernel.text.vocabulary import NORMAL, Vocabulary
@@ -86,15 +86,15 @@ Make = Callable[..., Recorder]
 def test_prompt_prefix_and_tree_go_in_one_pass(make: Make) -> None:
     """Prompt 20 21 22, forced 1, then 2 and 4 on the one strand; rows after 1, 2 and 4."""
     backend = make(n_seq=4)
-    context = Context(backend)
+    memory = Memory(backend)
     seen: list[tuple[int, int]] = []
-    context.run([[20, 21, 22]], tree_of([0, 1, 2]), lambda stem, point, row: seen.append((stem, point)))
+    memory.run([[20, 21, 22]], tree_of([0, 1, 2]), lambda stem, point, row: seen.append((stem, point)))
     assert backend.passes == [
         [(20, 0, (0, 1)), (21, 1, (0, 1)), (22, 2, (0, 1)), (1, 3, (0, 1)), (2, 4, (1,)), (4, 5, (1,))]
     ]
     assert seen == [(0, STEM), (0, 0), (0, 1)]
-    assert context.cost == Cost(passes=1, tokens=6)
-    assert context.held == [20, 21, 22, 1] == backend.sequence(MAIN)
+    assert memory.cost == Cost(passes=1, tokens=6)
+    assert memory.held == [20, 21, 22, 1] == backend.sequence(MAIN)
     assert backend.cells == 4  # the strand is gone
 
 
@@ -103,7 +103,7 @@ def test_the_rows_are_those_behind_the_ids(make: Make, tools: SimpleNamespace) -
     backend = make()
     tree = tree_of([0, 1, 2])
     rows: dict[int, Row] = {}
-    Context(backend).run([[20, 21]], tree, lambda stem, point, row: rows.__setitem__(point, row))
+    Memory(backend).run([[20, 21]], tree, lambda stem, point, row: rows.__setitem__(point, row))
     row = tools.hashed_row(40)
     assert sorted(rows) == [STEM, 0, 1]
     for point, ids in {STEM: (20, 21, 1), 0: (20, 21, 1, 2), 1: (20, 21, 1, 2, 4)}.items():
@@ -113,8 +113,8 @@ def test_the_rows_are_those_behind_the_ids(make: Make, tools: SimpleNamespace) -
 def test_null_prompts_share_what_they_have_in_common(make: Make) -> None:
     """20 21 22 against 20 21 30: the first two stand on all four sequences, then each has its own end and tree."""
     backend = make(n_seq=8)
-    context = Context(backend)
-    context.run([[20, 21, 22], [20, 21, 30]], tree_of([0, 2]), ignore)  # 1 is forced, 2 evaluated
+    memory = Memory(backend)
+    memory.run([[20, 21, 22], [20, 21, 30]], tree_of([0, 2]), ignore)  # 1 is forced, 2 evaluated
     assert backend.passes == [
         [
             (20, 0, (0, 2, 1, 3)),
@@ -127,25 +127,25 @@ def test_null_prompts_share_what_they_have_in_common(make: Make) -> None:
             (2, 4, (3,)),
         ]
     ]
-    assert context.cost == Cost(passes=1, tokens=8)
-    assert context.held == [20, 21, 22, 1]
+    assert memory.cost == Cost(passes=1, tokens=8)
+    assert memory.held == [20, 21, 22, 1]
     assert backend.cells == 4
 
 
 def test_a_tree_without_tokens_needs_no_further_sequence(make: Make) -> None:
     """Leaves 2 and 3 part at once: the row after the prompt says all, two sequences are enough."""
     backend = make(n_seq=2)
-    context = Context(backend)
-    context.run([[20, 21]], tree_of([2, 3]), ignore)
+    memory = Memory(backend)
+    memory.run([[20, 21]], tree_of([2, 3]), ignore)
     assert backend.passes == [[(20, 0, (0, 1)), (21, 1, (0, 1)), (1, 2, (1,))]]
-    context.run([[20, 21, 22]], ScoreTree((), (), (), tree_of([2, 3]).reads[:1], (0, 1), (), 1), ignore)
+    memory.run([[20, 21, 22]], ScoreTree((), (), (), tree_of([2, 3]).reads[:1], (0, 1), (), 1), ignore)
     assert backend.passes[1] == [(22, 2, (0,))]
 
 
 def test_a_decision_without_a_choice_asks_nothing(make: Make) -> None:
     """One legal opcode: no pass, no token, certainty."""
     backend = make()
-    scores = Scorer(Context(backend)).score([[20, 21], [20]], tree_of([1]))
+    scores = Scorer(Memory(backend)).score([[20, 21], [20]], tree_of([1]))
     assert backend.passes == []
     assert scores.leaves.tolist() == [1]
     assert scores.log_probabilities.tolist() == [[0.0], [0.0]]
@@ -158,19 +158,19 @@ def test_a_decision_without_a_choice_asks_nothing(make: Make) -> None:
 def test_a_longer_prompt_costs_its_new_ids_only(make: Make) -> None:
     """The session grew by the rest of the chosen opcode (2 3) and a result (23): 1 stays from the forced prefix."""
     backend = make()
-    context = Context(backend)
-    context.run([[20, 21]], tree_of([0, 2]), ignore)
-    context.run([[20, 21, 1, 2, 3, 23]], tree_of([0, 2]), ignore)
+    memory = Memory(backend)
+    memory.run([[20, 21]], tree_of([0, 2]), ignore)
+    memory.run([[20, 21, 1, 2, 3, 23]], tree_of([0, 2]), ignore)
     assert [[t for t, *_ in each] for each in backend.passes] == [[20, 21, 1, 2], [2, 3, 23, 1, 2]]
-    assert context.cost == Cost(passes=2, tokens=9)
+    assert memory.cost == Cost(passes=2, tokens=9)
 
 
 def test_another_opcode_than_the_forced_prefix_drops_it(make: Make) -> None:
     """The prefix 1 stood in memory; the session went on with 9: only the ids before are kept."""
     backend = make()
-    context = Context(backend)
-    context.run([[20, 21]], tree_of([0, 2]), ignore)
-    context.run([[20, 21, 9, 23]], tree_of([0, 2]), ignore)
+    memory = Memory(backend)
+    memory.run([[20, 21]], tree_of([0, 2]), ignore)
+    memory.run([[20, 21, 9, 23]], tree_of([0, 2]), ignore)
     assert [[t for t, *_ in each] for each in backend.passes] == [[20, 21, 1, 2], [9, 23, 1, 2]]
     assert backend.sequence(MAIN) == [20, 21, 9, 23, 1]
 
@@ -178,27 +178,27 @@ def test_another_opcode_than_the_forced_prefix_drops_it(make: Make) -> None:
 def test_a_branching_prompt_keeps_the_longest_common_prefix(make: Make) -> None:
     """20 21 22 23 after 20 21 30: two ids are kept, one is dropped, two are new."""
     backend = make()
-    context = Context(backend)
-    context.run([[20, 21, 30]], tree_of([2, 3]), ignore)
-    context.run([[20, 21, 22, 23]], tree_of([2, 3]), ignore)
+    memory = Memory(backend)
+    memory.run([[20, 21, 30]], tree_of([2, 3]), ignore)
+    memory.run([[20, 21, 22, 23]], tree_of([2, 3]), ignore)
     assert [[t for t, *_ in each] for each in backend.passes] == [[20, 21, 30, 1], [22, 23, 1]]
 
 
 def test_the_same_prompt_again_evaluates_its_last_id_only(make: Make) -> None:
     """The row after it is needed, and rows do not stay."""
     backend = make()
-    context = Context(backend)
+    memory = Memory(backend)
     for _ in range(2):
-        context.run([[20, 21, 22]], tree_of([2, 3]), ignore)
+        memory.run([[20, 21, 22]], tree_of([2, 3]), ignore)
     assert [[t for t, *_ in each] for each in backend.passes] == [[20, 21, 22, 1], [22, 1]]
 
 
 def test_a_shorter_prompt_is_cut_out_of_the_longer_one(make: Make) -> None:
     """20 21 after 20 21 22: its last id is evaluated anew."""
     backend = make()
-    context = Context(backend)
-    context.run([[20, 21, 22]], tree_of([2, 3]), ignore)
-    context.run([[20, 21]], tree_of([2, 3]), ignore)
+    memory = Memory(backend)
+    memory.run([[20, 21, 22]], tree_of([2, 3]), ignore)
+    memory.run([[20, 21]], tree_of([2, 3]), ignore)
     assert [t for t, *_ in backend.passes[1]] == [21, 1]
     assert backend.sequence(MAIN) == [20, 21]
 
@@ -206,13 +206,13 @@ def test_a_shorter_prompt_is_cut_out_of_the_longer_one(make: Make) -> None:
 def test_all_ids_of_a_session_are_decoded_once(make: Make) -> None:
     """Three turns: what was decoded on the session's sequence, put together, is the session, nothing twice."""
     backend = make()
-    context = Context(backend)
+    memory = Memory(backend)
     session = [20, 21]
     for leaf, result in [(0, [30, 31]), (2, [32]), (1, [33, 34, 35])]:
-        context.run([session], tree_of([0, 1, 2]), ignore)
+        memory.run([session], tree_of([0, 1, 2]), ignore)
         session = [*session, *SEQUENCES[leaf], *result]
-    context.open(session, ignore)
-    assert backend.main_ids == session == context.held
+    memory.open(session, ignore)
+    assert backend.main_ids == session == memory.held
     assert [p for each in backend.passes for _, p, on in each if MAIN in on] == list(range(len(session)))
 
 
@@ -226,7 +226,7 @@ def test_history_is_kept_as_ids_and_never_tokenized_again(load: Callable[[str], 
     gates = OpcodeSet([f"<|call|>gate.{w} {{}}<|/call|>\n" for w in ("open", "close", "lift")], vocabulary)
     rows = np.random.default_rng(1).normal(size=(2, len(vocabulary))).astype(np.float32)
     backend = Recorder(vocabulary, lambda ids: rows[len(ids) % 2])
-    scorer = Scorer(Context(backend))
+    scorer = Scorer(Memory(backend))
     tree = scorer.tree(gates, gates.everything)
     assert tree is not None
     session, text = vocabulary.prompt([Part("Gate of the north\n")]), "Gate of the north\n"
@@ -243,54 +243,54 @@ def test_history_is_kept_as_ids_and_never_tokenized_again(load: Callable[[str], 
 def test_null_prompts_are_cheap_in_later_turns_too(make: Make) -> None:
     """The null prompt shares a head with the session; what it shares is copied, only its own ids are evaluated."""
     backend = make()
-    context = Context(backend)
-    context.run([[20, 21, 22], [20, 21, 30]], tree_of([2, 3]), ignore)
-    context.run([[20, 21, 22, 23], [20, 21, 30]], tree_of([2, 3]), ignore)
+    memory = Memory(backend)
+    memory.run([[20, 21, 22], [20, 21, 30]], tree_of([2, 3]), ignore)
+    memory.run([[20, 21, 22, 23], [20, 21, 30]], tree_of([2, 3]), ignore)
     assert sorted(t for t, *_ in backend.passes[1]) == [1, 1, 23, 30]
-    assert context.cost.passes == 2
+    assert memory.cost.passes == 2
 
 
 def test_kept_orders_cost_their_new_ids_only(make: Make) -> None:
     """Heads 20 21 and 30 31, then a request: 22, later 23. A null behind the second head begins with what is there."""
     backend = make()
-    context = Context(backend)
-    context.run([[20, 21, 22], [30, 31, 22]], tree_of([2, 3]), ignore, keep=2)
-    context.run([[20, 21, 23], [30, 31, 23], [30, 31, 24]], tree_of([2, 3]), ignore, keep=2)
+    memory = Memory(backend)
+    memory.run([[20, 21, 22], [30, 31, 22]], tree_of([2, 3]), ignore, keep=2)
+    memory.run([[20, 21, 23], [30, 31, 23], [30, 31, 24]], tree_of([2, 3]), ignore, keep=2)
     assert sorted(t for t, *_ in backend.passes[1]) == [1, 1, 1, 23, 23, 24]
-    assert context.cost.passes == 2
-    assert (context.held, context.kept) == ([20, 21, 23], [[30, 31, 23]])
+    assert memory.cost.passes == 2
+    assert (memory.held, memory.kept) == ([20, 21, 23], [[30, 31, 23]])
 
 
 def test_a_null_needs_room_for_what_it_does_not_share(make: Make) -> None:
     """Heads of 5 and 6 ids, nulls of 7: all lengths together need 20 cells, what is not shared only 14."""
     backend = make(n_ctx=16, n_seq=8)
-    context = Context(backend)
+    memory = Memory(backend)
     heads = [[20, 21, 22, 23, 24], [30, 31, 32, 33, 34, 35]]
     nulls = [[*heads[1], 36], [*heads[1], 37]]
-    context.run([*heads, *nulls], tree_of([2, 3]), ignore, keep=2)
-    assert (context.held, context.kept) == ([*heads[0]], [heads[1]])
-    assert context.cost.tokens == 5 + 6 + 1 + 1 + 4  # each head once, what each null adds, one tree each
-    context.run([[*heads[0], 25], [*heads[1], 25]], tree_of([2, 3]), ignore, keep=2)
+    memory.run([*heads, *nulls], tree_of([2, 3]), ignore, keep=2)
+    assert (memory.held, memory.kept) == ([*heads[0]], [heads[1]])
+    assert memory.cost.tokens == 5 + 6 + 1 + 1 + 4  # each head once, what each null adds, one tree each
+    memory.run([[*heads[0], 25], [*heads[1], 25]], tree_of([2, 3]), ignore, keep=2)
     assert sorted(t for t, *_ in backend.passes[-1]) == [1, 1, 25, 25]
 
 
 def test_an_order_that_shares_more_than_it_kept_starts_anew(make: Make) -> None:
     """Kept 30 of 30 40; now 30 31 is the session's beginning too. llama.cpp couples only sequences of one length."""
     backend = make()
-    context = Context(backend)
-    context.run([[20, 21, 22], [30, 40, 22]], tree_of([2, 3]), ignore, keep=2)
-    context.run([[30, 31, 25], [30, 31, 26]], tree_of([2, 3]), ignore, keep=2)
+    memory = Memory(backend)
+    memory.run([[20, 21, 22], [30, 40, 22]], tree_of([2, 3]), ignore, keep=2)
+    memory.run([[30, 31, 25], [30, 31, 26]], tree_of([2, 3]), ignore, keep=2)
     assert sorted(t for t, *_ in backend.passes[1]) == [1, 1, 25, 26, 30, 31]
-    assert (context.held, context.kept) == ([30, 31, 25], [[30, 31, 26]])
+    assert (memory.held, memory.kept) == ([30, 31, 25], [[30, 31, 26]])
 
 
 def test_kept_orders_leave_when_other_work_needs_their_sequences(make: Make) -> None:
     """One prompt alone: only the session's own sequence stays."""
     backend = make()
-    context = Context(backend)
-    context.run([[20, 21, 22], [30, 31, 22]], tree_of([2, 3]), ignore, keep=2)
-    context.open([20, 21, 25], ignore)
-    assert (context.kept, backend.cells) == ([], 3)
+    memory = Memory(backend)
+    memory.run([[20, 21, 22], [30, 31, 22]], tree_of([2, 3]), ignore, keep=2)
+    memory.open([20, 21, 25], ignore)
+    assert (memory.kept, backend.cells) == ([], 3)
 
 
 # -- too little room: several passes ---------------------------------------------------------------------------------
@@ -302,10 +302,10 @@ def test_strands_beyond_the_sequences_go_into_further_passes(make: Make) -> None
     tree = grow(trie, Subset.all(trie), np.full(8, 3, np.int32), 100)
     assert tree is not None
     backend = make(n_seq=3)
-    context = Context(backend)
-    context.run([[20, 21]], tree, ignore)
+    memory = Memory(backend)
+    memory.run([[20, 21]], tree, ignore)
     assert [[t for t, *_ in each] for each in backend.passes] == [[20, 21, 1, 7, 2, 7], [3, 7, 4, 7]]
-    assert context.cost == Cost(passes=2, tokens=10)
+    assert memory.cost == Cost(passes=2, tokens=10)
 
 
 @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ def test_strands_beyond_the_cells_go_into_further_passes(
     tree = grow(trie, Subset.all(trie), np.full(8, 3, np.int32), 100)
     assert tree is not None
     backend = make(n_ctx=n_ctx, shares_tokens=shares)
-    Context(backend).run([[20, 21, 22, 23], *[[20, 21, 30, 31]] * nulls], tree, ignore)
+    Memory(backend).run([[20, 21, 22, 23], *[[20, 21, 30, 31]] * nulls], tree, ignore)
     begun = [sum(position == 4 for _, position, _ in each) for each in backend.passes]
     assert [count for count in begun if count] == strands
     assert backend.cells == 4
@@ -341,7 +341,7 @@ def test_strands_beyond_the_cells_go_into_further_passes(
 def test_a_prompt_longer_than_a_batch_is_fed_in_full_batches(make: Make) -> None:
     """Ten ids, a batch of four, one id in the tree: four, three, and the last three with the tree."""
     backend = make(n_batch=4)
-    Context(backend).run([list(range(20, 30))], tree_of([2, 3]), ignore)
+    Memory(backend).run([list(range(20, 30))], tree_of([2, 3]), ignore)
     assert [[t for t, *_ in each] for each in backend.passes] == [[20, 21, 22, 23], [24, 25, 26], [27, 28, 29, 1]]
 
 
@@ -352,7 +352,7 @@ def test_a_strand_longer_than_a_batch_is_cut(make: Make) -> None:
     assert tree is not None
     for shares in (True, False):
         backend = make(n_batch=2, shares_tokens=shares)
-        Context(backend).run([[20, 21, 22]], tree, ignore)
+        Memory(backend).run([[20, 21, 22]], tree, ignore)
         assert [t for each in backend.passes for t, *_ in each] == [20, 21, 22, 1, 2, 3, 4]
         assert max(map(len, backend.passes)) == 2
 
@@ -366,13 +366,13 @@ def test_levels_by_hand(make: Make) -> None:
     With leaf 3 legal the tree is 1, 2, 4 on one strand, one pass a run between branches.
     """
     backend = make(shares_tokens=False)
-    context = Context(backend)
-    context.run([[20, 21, 22]], tree_of([0, 1, 2]), ignore)
+    memory = Memory(backend)
+    memory.run([[20, 21, 22]], tree_of([0, 1, 2]), ignore)
     assert backend.passes == [
         [(20, 0, (0,)), (21, 1, (0,)), (22, 2, (0,)), (1, 3, (0,))],
         [(2, 4, (1,)), (4, 5, (1,))],
     ]
-    assert context.cost == Cost(passes=2, tokens=6)
+    assert memory.cost == Cost(passes=2, tokens=6)
 
 
 def test_branches_are_evaluated_on_copies(make: Make) -> None:
@@ -381,7 +381,7 @@ def test_branches_are_evaluated_on_copies(make: Make) -> None:
     tree = grow(trie, Subset.all(trie), np.array([4, 4, 1], np.int32), 100)
     assert tree is not None
     backend = make(shares_tokens=False)
-    Context(backend).run([[20]], tree, ignore)
+    Memory(backend).run([[20]], tree, ignore)
     assert backend.passes == [
         [(20, 0, (0,))],
         [(1, 1, (1,)), (2, 2, (1,))],
@@ -392,14 +392,14 @@ def test_branches_are_evaluated_on_copies(make: Make) -> None:
 def test_null_prompts_of_a_recurrent_memory_fork_from_the_session(make: Make) -> None:
     """20 21 is evaluated once and copied where the prompts part; their ends go into one pass, so do their trees."""
     backend = make(shares_tokens=False)
-    context = Context(backend)
-    context.run([[20, 21, 22], [20, 21, 30]], tree_of([2, 3]), ignore)
+    memory = Memory(backend)
+    memory.run([[20, 21, 22], [20, 21, 30]], tree_of([2, 3]), ignore)
     assert backend.passes == [
         [(20, 0, (0,)), (21, 1, (0,))],
         [(30, 2, (1,)), (22, 2, (0,))],
         [(1, 3, (2,)), (1, 3, (3,))],
     ]
-    assert context.cost == Cost(passes=3, tokens=6)
+    assert memory.cost == Cost(passes=3, tokens=6)
 
 
 def test_null_prompts_fork_in_the_order_of_what_they_share(make: Make) -> None:
@@ -407,20 +407,20 @@ def test_null_prompts_fork_in_the_order_of_what_they_share(make: Make) -> None:
     main = [20, 21, 22, 23, 24]
     for nulls in ([[20, 21, 30], [20, 21, 22, 23, 31]], [[20, 21, 22, 23, 31], [20, 21, 30]]):
         backend = make(shares_tokens=False)
-        context = Context(backend)
-        context.run([main, *nulls], tree_of([2, 3]), ignore)
+        memory = Memory(backend)
+        memory.run([main, *nulls], tree_of([2, 3]), ignore)
         assert [[t for t, *_ in each] for each in backend.passes] == [[20, 21], [22, 23], [30, 31, 24], [1, 1, 1]]
-        assert context.held == main
+        assert memory.held == main
 
 
 def test_a_refused_removal_is_counted_and_evaluated_anew(make: Make) -> None:
     """The prompt branches at 22: an attention memory keeps two ids, a recurrent one starts over and says so."""
     backend = make(shares_tokens=False)
-    context = Context(backend)
-    context.run([[20, 21, 22]], tree_of([2, 3]), ignore)
-    context.run([[20, 21, 30]], tree_of([2, 3]), ignore)
+    memory = Memory(backend)
+    memory.run([[20, 21, 22]], tree_of([2, 3]), ignore)
+    memory.run([[20, 21, 30]], tree_of([2, 3]), ignore)
     assert [[t for t, *_ in each] for each in backend.passes] == [[20, 21, 22], [1], [20, 21, 30], [1]]
-    assert context.cost == Cost(passes=4, tokens=8, refused_removals=1)
+    assert memory.cost == Cost(passes=4, tokens=8, refused_removals=1)
     assert backend.clears == 1
     assert backend.sequence(MAIN) == [20, 21, 30]
 
@@ -428,11 +428,11 @@ def test_a_refused_removal_is_counted_and_evaluated_anew(make: Make) -> None:
 def test_a_growing_prompt_asks_for_no_removal(make: Make) -> None:
     """A session that only grows is as cheap on a recurrent memory: only new ids."""
     backend = make(shares_tokens=False)
-    context = Context(backend)
-    context.run([[20, 21]], tree_of([2, 3]), ignore)
-    context.run([[20, 21, 9, 22]], tree_of([2, 3]), ignore)
+    memory = Memory(backend)
+    memory.run([[20, 21]], tree_of([2, 3]), ignore)
+    memory.run([[20, 21, 9, 22]], tree_of([2, 3]), ignore)
     assert [[t for t, *_ in each] for each in backend.passes] == [[20, 21], [1], [9, 22], [1]]
-    assert context.cost.refused_removals == 0
+    assert memory.cost.refused_removals == 0
 
 
 def test_five_options_by_branching_equal_five_fresh_sessions(make: Make, tools: SimpleNamespace) -> None:
@@ -441,13 +441,13 @@ def test_five_options_by_branching_equal_five_fresh_sessions(make: Make, tools: 
     trie = Trie.of(options)
     tree = grow(trie, Subset.all(trie), np.array([1, 2, 3, 4, 5], np.int32), 100)
     assert tree is not None
-    scorer = Scorer(Context(make(shares_tokens=False)))
+    scorer = Scorer(Memory(make(shares_tokens=False)))
     for prompt in ([20, 21, 22], [20, 25, 26, 27]):
         scores = scorer.score([prompt], tree)
         expected = tools.plain_scores(tools.hashed_row(40), prompt, options, [1, 2, 3, 4, 5])
         got = dict(zip(scores.leaves.tolist(), scores.log_probabilities[0].tolist(), strict=True))
         assert [got[i] for i in range(5)] == pytest.approx(expected, abs=1e-5)
-    assert scorer.context.cost.refused_removals == 1
+    assert scorer.memory.cost.refused_removals == 1
 
 
 # -- checks and failures ---------------------------------------------------------------------------------------------
@@ -456,35 +456,35 @@ def test_five_options_by_branching_equal_five_fresh_sessions(make: Make, tools: 
 def test_overflow_is_refused_before_anything_is_decoded(make: Make) -> None:
     """Ten ids and an opcode of four need 14, there are 13: the message has all numbers, the memory stays as it was."""
     backend = make(n_ctx=13)
-    context = Context(backend)
-    context.run([[20, 21]], tree_of([2, 3]), ignore)
-    before = (len(backend.passes), backend.sequence(MAIN), list(context.held))
+    memory = Memory(backend)
+    memory.run([[20, 21]], tree_of([2, 3]), ignore)
+    before = (len(backend.passes), backend.sequence(MAIN), list(memory.held))
     with pytest.raises(ContextError, match=r"10 prompt ids, 0 of a null prompt and up to 4 of an opcode need 14.*13"):
-        context.run([list(range(20, 30))], tree_of([1, 3]), ignore)
-    assert (len(backend.passes), backend.sequence(MAIN), list(context.held)) == before
-    context.run([[20, 21, 22]], tree_of([2, 3]), ignore)
+        memory.run([list(range(20, 30))], tree_of([1, 3]), ignore)
+    assert (len(backend.passes), backend.sequence(MAIN), list(memory.held)) == before
+    memory.run([[20, 21, 22]], tree_of([2, 3]), ignore)
     assert [t for t, *_ in backend.passes[-1]] == [22, 1]
 
 
 def test_a_null_prompt_counts_with_what_it_does_not_share(make: Make) -> None:
     """20..25 and 20 21 40 41: six, two of its own, four of the opcode: 12 fit into 12 and not into 11."""
     main, null = list(range(20, 26)), [20, 21, 38, 39]
-    make_context = lambda n_ctx: Context(make(n_ctx=n_ctx))  # noqa: E731
-    make_context(12).run([main, null], tree_of([1, 3]), ignore)
+    make_memory = lambda n_ctx: Memory(make(n_ctx=n_ctx))  # noqa: E731
+    make_memory(12).run([main, null], tree_of([1, 3]), ignore)
     with pytest.raises(ContextError, match="6 prompt ids, 2 of a null prompt and up to 4 of an opcode need 12"):
-        make_context(11).run([main, null], tree_of([1, 3]), ignore)
+        make_memory(11).run([main, null], tree_of([1, 3]), ignore)
 
 
 def test_an_empty_prompt_is_refused(make: Make) -> None:
     """There is no row before the first id."""
     with pytest.raises(ContextError, match="a prompt is empty"):
-        Context(make()).run([[20], []], tree_of([0, 3]), ignore)
+        Memory(make()).run([[20], []], tree_of([0, 3]), ignore)
 
 
 def test_more_prompts_than_sequences_are_refused(make: Make) -> None:
     """Each prompt needs one, and one must be left for the tree."""
     with pytest.raises(ContextError, match="3 prompts at once; n_seq=3 holds 2"):
-        Context(make(n_seq=3)).run([[20], [21], [22]], tree_of([0, 3]), ignore)
+        Memory(make(n_seq=3)).run([[20], [21], [22]], tree_of([0, 3]), ignore)
 
 
 class StopReadingError(Exception):
@@ -496,8 +496,8 @@ class StopReadingError(Exception):
 def test_an_aborted_call_leaves_no_residue(make: Make, tools: SimpleNamespace, shares: bool, after: int) -> None:
     """The reader raises in the middle of the second of three decisions: the third is as in a fresh session."""
     backend = make(shares_tokens=shares)
-    context = Context(backend)
-    scorer = Scorer(context)
+    memory = Memory(backend)
+    scorer = Scorer(memory)
     tree = tree_of([0, 1, 2, 3])
     scorer.score([[20, 21]], tree)
     count = 0
@@ -509,11 +509,11 @@ def test_an_aborted_call_leaves_no_residue(make: Make, tools: SimpleNamespace, s
         count += 1
 
     with pytest.raises(StopReadingError):
-        context.run([[20, 21, 22], [20, 30]], tree, fail)
-    assert context.held == []
+        memory.run([[20, 21, 22], [20, 30]], tree, fail)
+    assert memory.held == []
     assert backend.cells == 0
     third = scorer.score([[20, 21, 23]], tree)
-    again = Scorer(Context(make(shares_tokens=shares))).score([[20, 21, 23]], tree)
+    again = Scorer(Memory(make(shares_tokens=shares))).score([[20, 21, 23]], tree)
     assert third.log_probabilities.tolist() == again.log_probabilities.tolist()
     assert third.cost == again.cost
 
@@ -522,7 +522,7 @@ def test_an_aborted_call_leaves_no_residue(make: Make, tools: SimpleNamespace, s
 def test_a_failed_pass_resets_the_memory(make: Make, monkeypatch: pytest.MonkeyPatch, shares: bool) -> None:
     """The runtime fails in the second pass of a decision: the error comes through, the next call is right."""
     backend = make(shares_tokens=shares, n_batch=3)
-    context = Context(backend)
+    memory = Memory(backend)
     calls = 0
 
     def decode(*args: Any) -> None:
@@ -534,23 +534,23 @@ def test_a_failed_pass_resets_the_memory(make: Make, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(backend, "decode", decode)
     with pytest.raises(BackendError, match="returned 2"):
-        context.run([[20, 21, 22, 23, 24]], tree_of([0, 3]), ignore)
-    assert (context.held, backend.cells) == ([], 0)
-    context.run([[20, 21, 22, 23, 24]], tree_of([0, 3]), ignore)
-    assert context.held == [20, 21, 22, 23, 24]
+        memory.run([[20, 21, 22, 23, 24]], tree_of([0, 3]), ignore)
+    assert (memory.held, backend.cells) == ([], 0)
+    memory.run([[20, 21, 22, 23, 24]], tree_of([0, 3]), ignore)
+    assert memory.held == [20, 21, 22, 23, 24]
 
 
 def test_an_interrupt_resets_the_memory_too(make: Make) -> None:
     """Ctrl-C is no Exception; the session must be right when the caller goes on."""
     backend = make()
-    context = Context(backend)
+    memory = Memory(backend)
 
     def interrupt(stem: int, point: int, row: Row) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        context.open([20, 21], interrupt)
-    assert (context.held, backend.cells) == ([], 0)
+        memory.open([20, 21], interrupt)
+    assert (memory.held, backend.cells) == ([], 0)
 
 
 # -- open and expand -------------------------------------------------------------------------------------------------
@@ -559,10 +559,10 @@ def test_an_interrupt_resets_the_memory_too(make: Make) -> None:
 def test_open_reads_the_row_after_the_prompt(make: Make, tools: SimpleNamespace) -> None:
     """One pass, and what a call before has left is kept; a batch too large for the runtime is cut."""
     backend = make(n_batch=3)
-    context = Context(backend)
+    memory = Memory(backend)
     rows: list[Row] = []
     for prompt in ([20, 21], [20, 21, 22], [20, 23, 24, 25, 26]):
-        context.open(prompt, lambda stem, point, row: rows.append(row))
+        memory.open(prompt, lambda stem, point, row: rows.append(row))
     assert [[t for t, *_ in each] for each in backend.passes] == [[20, 21], [22], [23, 24, 25], [26]]
     row = tools.hashed_row(40)
     assert (rows[0] == row((20, 21))).all()
@@ -573,11 +573,11 @@ def test_open_reads_the_row_after_the_prompt(make: Make, tools: SimpleNamespace)
 @pytest.mark.parametrize("shares", [True, False])
 def test_expand_continues_sequences_side_by_side(make: Make, tools: SimpleNamespace, shares: bool) -> None:
     """Two growths from the prompt and one that goes on where the first ended; rows from the asked id on."""
-    context = Context(make(shares_tokens=shares))
+    memory = Memory(make(shares_tokens=shares))
     row = tools.hashed_row(40)
     seen: dict[tuple[int, int], Row] = {}
-    context.open([20, 21], ignore)
-    context.expand(
+    memory.open([20, 21], ignore)
+    memory.expand(
         [Growth(MAIN, 2, 1, (1, 2, 3), first=1), Growth(MAIN, 2, 2, (4,))],
         lambda number, offset, values: seen.__setitem__((number, offset), values),
     )
@@ -585,11 +585,11 @@ def test_expand_continues_sequences_side_by_side(make: Make, tools: SimpleNamesp
     assert (seen[0, 1] == row((20, 21, 1, 2))).all()
     assert (seen[0, 2] == row((20, 21, 1, 2, 3))).all()
     assert (seen[1, 0] == row((20, 21, 4))).all()
-    context.expand([Growth(1, 5, 1, (5,))], lambda number, offset, values: seen.__setitem__((2, offset), values))
+    memory.expand([Growth(1, 5, 1, (5,))], lambda number, offset, values: seen.__setitem__((2, offset), values))
     assert (seen[2, 0] == row((20, 21, 1, 2, 3, 5))).all()
-    context.drop(1)
-    context.drop(2)
-    assert context.held == [20, 21]
+    memory.drop(1)
+    memory.drop(2)
+    assert memory.held == [20, 21]
 
 
 # -- at random -------------------------------------------------------------------------------------------------------
@@ -636,7 +636,7 @@ def test_any_decisions_give_the_scores_of_the_model(
     """
     row = tools.hashed_row(3)
     backend = Recorder(letters(3), row, shares_tokens=shares, n_seq=n_seq, n_batch=n_batch, n_ctx=n_ctx)
-    scorer = Scorer(Context(backend))
+    scorer = Scorer(Memory(backend))
     held: list[int] = []
     for stems, (sequences, scored, legal), keep in turns:
         trie = Trie.of(sequences)
@@ -649,7 +649,7 @@ def test_any_decisions_give_the_scores_of_the_model(
                 scorer.score(stems, tree)
             assert len(backend.passes) == passes
             continue
-        before = len(scorer.context.kept)
+        before = len(scorer.memory.kept)
         scores = scorer.score(stems, tree, keep=min(keep, len(stems)))
         for stem, line in zip(stems, scores.log_probabilities, strict=True):
             expected = tools.plain_scores(row, stem, [sequences[i] for i in legal], [scored[i] for i in legal])
@@ -670,8 +670,8 @@ def test_any_decisions_give_the_scores_of_the_model(
             else:
                 assert scores.cost.tokens <= needed
         held = full[0]
-        assert scorer.context.held == held == backend.sequence(MAIN)
-        others = scorer.context.kept
+        assert scorer.memory.held == held == backend.sequence(MAIN)
+        others = scorer.memory.kept
         assert others == [backend.sequence(n) for n in range(1, len(others) + 1)]
         assert others in ([], full[1:keep])
         assert len(held) <= backend.cells <= len(held) + sum(map(len, others))
