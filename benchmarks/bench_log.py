@@ -19,18 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cartridges.tetris import make
-from dispatch.log.records import (
-    CartridgeRecord,
-    DecisionRecord,
-    Ending,
-    Header,
-    InstructionRecord,
-    LedgerStep,
-    LegalRow,
-    Offer,
-    Outcome,
-    TokenRow,
-)
+from dispatch.log.objects import CartridgeRecord, InstructionRecord, LedgerStep, LegalRow, Offer, TokenRow
+from dispatch.log.records import DecisionRecord, Ending, Header, Outcome
 from dispatch.log.replay import replay
 from dispatch.log.writer import LogWriter
 from kernel.contract import Engine, Option

@@ -13,8 +13,9 @@ from rich.text import Text
 
 from dispatch.cli.common import N_CTX, load_kernel, make_rule
 from dispatch.cli.frame import shown
+from dispatch.log.objects import CartridgeRecord
 from dispatch.log.reader import LogReader
-from dispatch.log.records import CartridgeRecord, Header
+from dispatch.log.records import Header
 from dispatch.log.replay import MakeCartridge
 from dispatch.session.decide import DecideReport, Divergence, changes, decide_again, logged_rule
 from dispatch.session.players import ModelPlayer

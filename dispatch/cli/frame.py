@@ -9,7 +9,8 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from dispatch.log.records import DecisionRecord, LedgerStep, TokenRow
+from dispatch.log.objects import LedgerStep, TokenRow
+from dispatch.log.records import DecisionRecord
 from dispatch.log.replay import Step
 from kernel.choose.decision import TOLERANCE, Stop
 

@@ -17,10 +17,10 @@ from rich.text import Text
 
 from dispatch.cli.frame import shown
 from dispatch.log.diff import SessionDiff, diff
+from dispatch.log.export import redacted_copy, write_csv, write_parquet
 from dispatch.log.redact import Redactor
 from dispatch.log.schema import json_schema
 from dispatch.log.stats import Stats, stats
-from dispatch.log.table import redacted_copy, write_csv, write_parquet
 from kernel.choose.decision import TOLERANCE
 from kernel.errors import KernelError, UsageError
 

@@ -14,8 +14,9 @@ from typing import Any
 from dispatch.cli.common import load_kernel
 from dispatch.cli.replay import make_cartridge
 from dispatch.loading.registry import load_all
+from dispatch.log.objects import ModelRecord, RuleRecord
 from dispatch.log.reader import LogReader
-from dispatch.log.records import Header, ModelRecord, RuleRecord
+from dispatch.log.records import Header
 from dispatch.log.redact import Redactor
 from dispatch.log.resume import resume
 from dispatch.log.writer import LogWriter, OnError

@@ -21,8 +21,8 @@ from dispatch.cli.frame import Frame, shown
 from dispatch.cli.keys import keys
 from dispatch.loading import registry
 from dispatch.log.cursor import Cursor
+from dispatch.log.objects import CartridgeRecord
 from dispatch.log.reader import LogReader
-from dispatch.log.records import CartridgeRecord
 from dispatch.log.replay import MakeCartridge, Replay, ReplayReport, replay
 from kernel.choose.decision import TOLERANCE
 from kernel.contract import Cartridge

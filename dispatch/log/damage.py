@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from dispatch.log.lines import decode, link, unseal
+from dispatch.log.encoding import decode, link, unseal
 
 MAX_LINE = 1 << 26
 """Longer lines (64 MiB) are not read: a file without newlines must not fill the memory."""

@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from dispatch.log.objects import LegalRow
 from dispatch.log.reader import LogReader
-from dispatch.log.records import DecisionRecord, Header, LegalRow
+from dispatch.log.records import DecisionRecord, Header
 from kernel.choose.decision import TOLERANCE
 
 Why = Literal["header", "state", "legal set", "scores", "rule", "request", "player", "length"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dispatch.log.records import LegalRow
+from dispatch.log.objects import LegalRow
 from kernel.choose.decision import Decision
 
 MOST = 64

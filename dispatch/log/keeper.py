@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dispatch.log.ledger import ledger_step
-from dispatch.log.records import LedgerStep
+from dispatch.log.objects import LedgerStep
 from kernel.memory.rows import Row, Watch
 
 LARGEST = 1 << 26

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dispatch.log.records import LedgerStep, TokenRow
+from dispatch.log.objects import LedgerStep, TokenRow
 
 ROWS = 11
 """The token taken and ten others."""

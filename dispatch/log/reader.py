@@ -15,10 +15,11 @@ from typing import Self
 
 from pydantic import ValidationError
 
+from dispatch.log.compression import Unpacked, open_log
 from dispatch.log.damage import MAX_LINE, Damage, Fault, diagnose
-from dispatch.log.lines import START, decode, link, unseal
-from dispatch.log.packing import Unpacked, open_log
-from dispatch.log.records import SCHEMA, DecisionRecord, Delta, Header, Joined, Left, Outcome, Resumed
+from dispatch.log.encoding import START, decode, link, unseal
+from dispatch.log.objects import Delta
+from dispatch.log.records import FORMAT, DecisionRecord, Header, Joined, Left, Outcome, Resumed
 from kernel.errors import LogError
 
 CHANGES_KEPT = 10_000
@@ -112,9 +113,9 @@ class LogReader:
         version = data.get("schema")
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
             raise LogError(f"{where}: line 1: schema {version!r} is no version of the log's form")
-        if version > SCHEMA:
+        if version > FORMAT:
             raise LogError(
-                f"{where}: line 1: schema {version} is newer than {SCHEMA}, the newest that this version reads"
+                f"{where}: line 1: schema {version} is newer than {FORMAT}, the newest that this version reads"
             )
         if link(START, parts[0]) != parts[1]:
             raise LogError(f"{where}: line 1, the header, was changed: its checksum does not fit")

@@ -1,22 +1,31 @@
-"""What a session log holds, declared once: header, decisions, outcome. Knows no file, no checksum, no engine.
+"""The lines of a session log: header, decision, resumed, joined, left and outcome, each declared once.
 
-A number that is not finite is written as null and named in the line's `nonfinite` (see dispatch/log.py); a field
-that has no value is left out, so null never means anything else. Unknown fields are kept.
+A field that has no value is left out of its line. A number that is not finite is written as null, and the line's
+`nonfinite` names it (see `encoding.py`), so null has no other meaning. Unknown fields are kept.
 """
 
 from __future__ import annotations
 
 import enum
 from datetime import UTC, datetime
-from typing import Any, Literal, Self
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from kernel.contract import Option
-from kernel.opcode import Instruction, canonical
+from dispatch.log.objects import (
+    CartridgeRecord,
+    Delta,
+    InstructionRecord,
+    LedgerStep,
+    LegalRow,
+    ModelRecord,
+    Offer,
+    Record,
+    RuleRecord,
+)
 
-SCHEMA = 1
-"""The version of the log's form that this code writes; it reads this one and every older one."""
+FORMAT = 1
+"""The version of the log's format that this code writes; it reads this one and every older one."""
 
 
 class Ending(enum.StrEnum):
@@ -36,55 +45,12 @@ class Ending(enum.StrEnum):
     """Something failed; `detail` says what."""
 
 
-class Record(BaseModel):
-    """Anything that stands in a log. Immutable; fields that this version does not know survive."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="allow", use_attribute_docstrings=True, validate_by_name=True, validate_by_alias=True
-    )
-
-
-class CartridgeRecord(Record):
-    """A cartridge that takes part, and what is needed to build its engine again."""
-
-    name: str
-    """The name under which the registry finds it."""
-    version: str
-    """Its version when the session was played."""
-    state: str | None = None
-    """State hash right after `reset(seed)`."""
-    opcodes: str | None = None
-    """Fingerprint of its compiled opcodes."""
-    options: dict[str, Any] | None = None
-    """Options with which its engine was built."""
-
-
-class ModelRecord(Record):
-    """The model that chose."""
-
-    name: str
-    """The name or path that was asked for."""
-    fingerprint: str | None = None
-    """Hash of the size, head and tail of the model file: equal ones hold the same weights."""
-    tokenizer: str | None = None
-    """Fingerprint of the vocabulary: equal fingerprints mean that ids mean the same."""
-
-
-class RuleRecord(Record):
-    """How decisions are made from the logits."""
-
-    name: str
-    """`greedy`, `exact`, `calibrated`, `sample`, or a name of the player's own."""
-    parameters: dict[str, Any] = Field(default_factory=dict)
-    """Whatever the rule needs to decide again: temperature, seed, tolerance."""
-
-
 class Header(Record):
     """Line 1: what was played, with what, from where."""
 
     event: Literal["header"] = "header"
     """Kind of the line."""
-    version: int = Field(default=SCHEMA, alias="schema")
+    version: int = Field(default=FORMAT, alias="schema")
     """Version of the log's form. A newer one than the reader's is refused."""
     started: str = Field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     """When the session began, UTC, ISO 8601."""
@@ -108,109 +74,6 @@ class Header(Record):
     """Versions of the software, by name."""
     redacted: str | None = None
     """Fingerprint of the salt, when prompts and requests were dropped."""
-
-
-class InstructionRecord(Record):
-    """An instruction, as an object that other tools can read."""
-
-    cartridge: str
-    """Name of its cartridge; empty for the shared halt."""
-    method: str
-    """Name of its opcode."""
-    arguments: dict[str, Any] = Field(default_factory=dict)
-    """Its arguments in declaration order."""
-
-    @classmethod
-    def of(cls, instruction: Instruction) -> Self:
-        """Return the record of an instruction."""
-        return cls(cartridge=instruction.cartridge, method=instruction.method, arguments=instruction.args)
-
-    def instruction(self) -> Instruction:
-        """Return the instruction, equal to the one that was recorded."""
-        return Instruction(self.cartridge, self.method, canonical(self.arguments) if self.arguments else "{}")
-
-
-class LegalRow(Record):
-    """One legal opcode and what the model thinks of it."""
-
-    text: str
-    """Its wire text, or the label that stood in the prompt."""
-    logprob: float | None = None
-    """Log-probability under the prompt."""
-    null: float | None = None
-    """Log-probability under the null prompt (the mean of several), where the rule asks for one."""
-    score: float | None = None
-    """What the rule compared; the highest wins."""
-    probability: float | None = None
-    """Share among the legal opcodes, 0 to 1."""
-
-
-class Offer(Record):
-    """An option of the planner that was offered to the model."""
-
-    instruction: InstructionRecord
-    """What it would do."""
-    score: float
-    """The planner's score; higher is better."""
-    note: str = ""
-    """The planner's reason in words."""
-
-    @classmethod
-    def of(cls, option: Option) -> Self:
-        """Return the record of an option."""
-        return cls(instruction=InstructionRecord.of(option.instruction), score=option.score, note=option.note)
-
-
-class Delta(Record):
-    """A list of token ids, told as the difference from another list."""
-
-    of: int | None = Field(default=None, ge=1)
-    """Of a null prompt: which of the decision's rotations, from 1, is the other list; absent: the decision's prompt."""
-    keep: int = Field(ge=0)
-    """How many leading ids are the same as in the list before."""
-    new: tuple[int, ...]
-    """The ids that follow them."""
-
-
-class TokenRow(Record):
-    """One token of a ledger: exactly one of `text` and `hex` gives its bytes."""
-
-    id: int
-    """Token id."""
-    text: str | None = None
-    """Its bytes, where they are valid UTF-8."""
-    hex: str | None = None
-    """Its bytes in hexadecimal, where they are not."""
-    logprob: float
-    """Log-probability in the full vocabulary."""
-    legal: bool
-    """Whether the mask let it through."""
-
-    @classmethod
-    def of(cls, id: int, piece: bytes, logprob: float, *, legal: bool) -> Self:
-        """Return the row of a token with these exact bytes."""
-        try:
-            return cls(id=id, text=piece.decode("utf-8"), logprob=logprob, legal=legal)
-        except UnicodeDecodeError:
-            return cls(id=id, hex=piece.hex(), logprob=logprob, legal=legal)
-
-    @property
-    def piece(self) -> bytes:
-        """The exact bytes of the token."""
-        return bytes.fromhex(self.hex) if self.hex is not None else (self.text or "").encode("utf-8")
-
-
-class LedgerStep(Record):
-    """One choosing step inside a decision: the token taken and its strongest rivals."""
-
-    at: int = Field(ge=0)
-    """Place in the decision's `ids`; ids without a ledger step were forced."""
-    legal: int
-    """How many ids were legal."""
-    mass: float
-    """Their probability together, before the mask."""
-    rows: tuple[TokenRow, ...]
-    """The token taken and up to ten others."""
 
 
 class DecisionRecord(Record):

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from dispatch.log.objects import CartridgeRecord
 from dispatch.log.reader import LogReader
-from dispatch.log.records import CartridgeRecord, DecisionRecord, Ending, Joined, Outcome
+from dispatch.log.records import DecisionRecord, Ending, Joined, Outcome
 from kernel.contract import Cartridge, Engine
 from kernel.errors import IllegalInstructionError
 from kernel.opcode import HALT_INSTRUCTION

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
+from dispatch.log.compression import PACKED, Pack, open_log, packer
 from dispatch.log.damage import MAX_LINE, Fault
-from dispatch.log.lines import unseal
-from dispatch.log.packing import PACKED, Pack, open_log, packer
+from dispatch.log.encoding import unseal
 from dispatch.log.reader import LogReader, Prompts
 from dispatch.log.records import DecisionRecord, Ending, Header, Resumed
 from dispatch.log.redact import Redactor

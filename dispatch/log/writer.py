@@ -15,19 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, NamedTuple, Self
 
-from dispatch.log.lines import START, encode, seal
-from dispatch.log.packing import Pack, packer
-from dispatch.log.records import (
-    CartridgeRecord,
-    DecisionRecord,
-    Delta,
-    Header,
-    Joined,
-    Left,
-    Outcome,
-    Record,
-    Resumed,
-)
+from dispatch.log.compression import Pack, packer
+from dispatch.log.encoding import START, encode, seal
+from dispatch.log.objects import CartridgeRecord, Delta, Record
+from dispatch.log.records import DecisionRecord, Header, Joined, Left, Outcome, Resumed
 from dispatch.log.redact import Redactor
 from kernel.errors import LogError
 

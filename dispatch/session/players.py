@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dispatch.log.keeper import RowKeeper
-from dispatch.log.records import LedgerStep
+from dispatch.log.objects import LedgerStep
 from dispatch.wire.wire import Wire
 from dispatch.wire.writing import Writer
 from kernel.api import Kernel

@@ -6,8 +6,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Self
 
+from dispatch.log.objects import CartridgeRecord
 from dispatch.log.reader import LogReader
-from dispatch.log.records import CartridgeRecord, Ending, Outcome
+from dispatch.log.records import Ending, Outcome
 from dispatch.log.resume import Resumption
 from dispatch.log.writer import LogWriter
 from dispatch.session.guides import asked_of_all, guide_of

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from dispatch.log.entry import chosen_fields
-from dispatch.log.records import DecisionRecord, InstructionRecord, Offer
+from dispatch.log.objects import InstructionRecord, Offer
+from dispatch.log.records import DecisionRecord
 from dispatch.session.players import Choice
 from kernel.choose.decision import Decision, Stop
 from kernel.contract import Option

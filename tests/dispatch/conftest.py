@@ -13,8 +13,9 @@ from typing import Annotated, Any, Self
 import pytest
 from annotated_types import Ge, Le
 
-from dispatch.log.lines import START, decode, encode_data, seal, unseal
-from dispatch.log.records import CartridgeRecord, DecisionRecord, Ending, Header, InstructionRecord, LegalRow, Outcome
+from dispatch.log.encoding import START, decode, encode_data, seal, unseal
+from dispatch.log.objects import CartridgeRecord, InstructionRecord, LegalRow
+from dispatch.log.records import DecisionRecord, Ending, Header, Outcome
 from dispatch.log.writer import LogWriter
 from kernel.contract import Cartridge, Option
 from kernel.errors import CartridgeError, IllegalInstructionError

@@ -18,18 +18,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dispatch.log.lines import START, decode, encode, link, seal, unseal
+from dispatch.log.encoding import START, decode, encode, link, seal, unseal
+from dispatch.log.objects import Delta, InstructionRecord, LedgerStep, LegalRow, TokenRow
 from dispatch.log.reader import LogReader, Prompts
-from dispatch.log.records import (
-    DecisionRecord,
-    Delta,
-    Ending,
-    InstructionRecord,
-    LedgerStep,
-    LegalRow,
-    Outcome,
-    TokenRow,
-)
+from dispatch.log.records import DecisionRecord, Ending, Outcome
 from dispatch.log.replay import Verdict, replay
 from dispatch.log.writer import LogWriter, delta
 from kernel.errors import LogError

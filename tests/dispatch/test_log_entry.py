@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dispatch.log.encoding import decode, encode
 from dispatch.log.entry import chosen_fields
-from dispatch.log.lines import decode, encode
-from dispatch.log.records import DecisionRecord, InstructionRecord
+from dispatch.log.objects import InstructionRecord
+from dispatch.log.records import DecisionRecord
 from kernel.choose.decision import Decision, Stop
 
 

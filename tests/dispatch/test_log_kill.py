@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from cartridges.tetris import make as make_tetris
-from dispatch.log.records import CartridgeRecord, DecisionRecord, Ending, Header, InstructionRecord, Offer, Outcome
+from dispatch.log.objects import CartridgeRecord, InstructionRecord, Offer
+from dispatch.log.records import DecisionRecord, Ending, Header, Outcome
 from dispatch.log.replay import Verdict, replay
 from dispatch.log.resume import resume
 from dispatch.log.writer import LogWriter

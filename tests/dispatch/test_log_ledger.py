@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dispatch.log.ledger import ledger_step
-from dispatch.log.records import LedgerStep
+from dispatch.log.objects import LedgerStep
 
 
 def ledger(values: list[float], legal: list[int], taken: int) -> LedgerStep:

@@ -9,8 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from dispatch.log.lines import encode
-from dispatch.log.records import DecisionRecord, InstructionRecord, LedgerStep, LegalRow, TokenRow
+from dispatch.log.encoding import encode
+from dispatch.log.objects import InstructionRecord, LedgerStep, LegalRow, TokenRow
+from dispatch.log.records import DecisionRecord
 from dispatch.log.schema import json_schema, renewed
 
 DOCS = Path(__file__).parents[2] / "docs"

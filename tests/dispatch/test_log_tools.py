@@ -16,23 +16,13 @@ from typer.testing import CliRunner
 from dispatch.cli.logs import app as log_app
 from dispatch.cli.logs import diff_command, stats_command
 from dispatch.log.diff import diff
+from dispatch.log.export import COLUMNS, redacted_copy, write_csv, write_parquet
+from dispatch.log.objects import CartridgeRecord, InstructionRecord, LegalRow, ModelRecord, Offer, RuleRecord
 from dispatch.log.reader import LogReader, Prompts
-from dispatch.log.records import (
-    CartridgeRecord,
-    DecisionRecord,
-    Ending,
-    Header,
-    InstructionRecord,
-    LegalRow,
-    ModelRecord,
-    Offer,
-    Outcome,
-    RuleRecord,
-)
+from dispatch.log.records import DecisionRecord, Ending, Header, Outcome
 from dispatch.log.redact import Redactor
 from dispatch.log.replay import Verdict, replay
 from dispatch.log.stats import stats
-from dispatch.log.table import COLUMNS, redacted_copy, write_csv, write_parquet
 from dispatch.log.writer import LogWriter
 from kernel.errors import UsageError
 from kernel.opcode import Instruction

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dispatch.cli.stage import line
+from dispatch.log.objects import RuleRecord
 from dispatch.log.reader import LogReader
-from dispatch.log.records import Header, RuleRecord
+from dispatch.log.records import Header
 from dispatch.log.replay import Verdict, replay
 from dispatch.log.writer import LogWriter
 from dispatch.session.decide import decide_again

@@ -11,16 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from cartridges.tetris import make as make_tetris
-from dispatch.log.records import (
-    CartridgeRecord,
-    DecisionRecord,
-    Ending,
-    Header,
-    InstructionRecord,
-    LegalRow,
-    Offer,
-    Outcome,
-)
+from dispatch.log.objects import CartridgeRecord, InstructionRecord, LegalRow, Offer
+from dispatch.log.records import DecisionRecord, Ending, Header, Outcome
 from dispatch.log.replay import Step, Verdict, replay
 from dispatch.log.writer import LogWriter
 from kernel.contract import Cartridge

@@ -22,17 +22,8 @@ from typer.testing import CliRunner
 from cartridges.tetris import make as make_tetris
 from dispatch.cli.frame import Frame, shown
 from dispatch.cli.replay import make_cartridge, replay_command
-from dispatch.log.records import (
-    CartridgeRecord,
-    DecisionRecord,
-    Ending,
-    Header,
-    InstructionRecord,
-    LedgerStep,
-    LegalRow,
-    Outcome,
-    TokenRow,
-)
+from dispatch.log.objects import CartridgeRecord, InstructionRecord, LedgerStep, LegalRow, TokenRow
+from dispatch.log.records import DecisionRecord, Ending, Header, Outcome
 from dispatch.log.replay import Step, replay
 from dispatch.log.writer import LogWriter
 from kernel.opcode import Instruction

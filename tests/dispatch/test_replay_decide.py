@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from cartridges.robot import make as make_robot
 from cartridges.scavenger import make as make_scavenger
+from dispatch.log.objects import ModelRecord, RuleRecord
 from dispatch.log.reader import LogReader
-from dispatch.log.records import Ending, Header, ModelRecord, RuleRecord
+from dispatch.log.records import Ending, Header
 from dispatch.log.redact import Redactor
 from dispatch.log.writer import LogWriter
 from dispatch.session.decide import DecideReport, changes, decide_again, logged_rule

@@ -19,8 +19,9 @@ import pytest
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dispatch.log.objects import CartridgeRecord
 from dispatch.log.reader import LogReader
-from dispatch.log.records import CartridgeRecord, DecisionRecord, Ending, Header
+from dispatch.log.records import DecisionRecord, Ending, Header
 from dispatch.log.replay import Verdict, replay
 from dispatch.log.resume import resume
 from dispatch.log.writer import LogWriter

@@ -19,7 +19,7 @@ from kernel.errors import LogError
 
 def has_zstd() -> bool:
     """Whether a zstd module is there."""
-    from dispatch.log.packing import zstd
+    from dispatch.log.compression import zstd
 
     try:
         zstd(Path("x"))

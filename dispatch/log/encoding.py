@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any, NoReturn
 
-from dispatch.log.records import Record
+from dispatch.log.objects import Record
 from kernel.opcode import canonical
 
 START = ""
