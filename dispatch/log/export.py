@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from dispatch.log.damage import Damage
-from dispatch.log.reader import LogReader, Prompts
+from dispatch.log.prompts import Prompts
+from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord
 from dispatch.log.redact import Redactor
 from dispatch.log.stats import agreement, names

@@ -1,18 +1,75 @@
-"""The ledger of one choosing step: the token taken, its strongest rivals, and what the mask removed. Knows no model."""
+"""Collects logit rows during a search and keeps those on the chosen path for the log's ledger.
+
+The ledger of one choosing step holds the token taken, its strongest rivals, and the strongest tokens that the mask
+removed. Only when the search is over is it known which of its rows stand on the path to the chosen opcode.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dispatch.log.objects import LedgerStep, TokenRow
+from kernel.memory.rows import Row, Watch
 
 ROWS = 11
-"""The token taken and ten others."""
+"""Rows of a step: the token taken and ten others."""
 EACH = 2
 """At least so many others are legal, and so many removed, where there are that many."""
+LARGEST = 1 << 26
+"""Bytes of logit rows that are kept of one decision; a decision that reads more has no ledger."""
+
+
+class LedgerBuilder:
+    """Copies the logit rows that a decision reads, then makes the ledger of those on the path that was chosen.
+
+    The next pass of the model overwrites its rows, so they are copied; the next decision reuses the memory of
+    the copies.
+
+    Args:
+        pieces: exact bytes of every id.
+        largest: bytes that the rows of one decision may take.
+    """
+
+    def __init__(self, pieces: Sequence[bytes], largest: int = LARGEST) -> None:
+        self._pieces = pieces
+        self._most = largest // (4 * max(len(pieces), 1))
+        self._rows: list[Row] = []
+        self._kept: list[tuple[tuple[int, ...], NDArray[np.int32], float]] = []
+        self._whole = True
+
+    def start(self) -> Watch:
+        """Forget the last decision and return the function that is called with every row of the next one."""
+        self._kept, self._whole = [], True
+        return self._keep
+
+    def ledger(self, ids: Sequence[int]) -> tuple[LedgerStep, ...]:
+        """Return the choosing steps on the path to an opcode, or nothing when there were too many rows to keep.
+
+        Args:
+            ids: of the opcode that was chosen.
+        """
+        if not self._whole:
+            return ()
+        ids = tuple(ids)
+        found: dict[int, LedgerStep] = {}
+        for (path, legal, normaliser), row in zip(self._kept, self._rows, strict=False):
+            at = len(path)
+            if at < len(ids) and path == ids[:at] and at not in found:
+                found[at] = ledger_step(at, row, normaliser, legal, ids[at], self._pieces.__getitem__)
+        return tuple(found[at] for at in sorted(found))
+
+    def _keep(self, path: tuple[int, ...], legal: NDArray[np.int32], row: Row, normaliser: float) -> None:
+        count = len(self._kept)
+        self._whole = self._whole and count < self._most
+        if not self._whole:
+            return
+        if count == len(self._rows):
+            self._rows.append(np.empty_like(row))
+        self._rows[count][:] = row
+        self._kept.append((path, legal, normaliser))
 
 
 def ledger_step(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from itertools import chain as joined
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,7 +17,6 @@ from pydantic import ValidationError
 from dispatch.log.compression import Unpacked, open_log
 from dispatch.log.damage import MAX_LINE, Damage, Fault, diagnose
 from dispatch.log.encoding import START, decode, link, unseal
-from dispatch.log.objects import Delta
 from dispatch.log.records import FORMAT, DecisionRecord, Header, Joined, Left, Outcome, Resumed
 from kernel.errors import LogError
 
@@ -213,40 +211,6 @@ class LogReader:
     def _note(self, text: str) -> None:
         if text not in self.notes and len(self.notes) < 20:
             self.notes.append(text)
-
-
-class Prompts:
-    """Puts the prompt ids of consecutive decisions together again."""
-
-    def __init__(self) -> None:
-        self._ids: list[int] = []
-        self._nulls: tuple[int, list[list[int]]] = (0, [])
-
-    def take(self, record: DecisionRecord) -> tuple[list[int], list[list[int]], list[list[int]]]:
-        """Return all prompt ids of the next decision, of its null prompts and of its rotations; empty when not logged.
-
-        Raises LogError when a difference keeps more than there is, or is one from a list that is not there.
-        """
-        if record.prompt is None:
-            return [], [], []
-        self._ids = _undelta(record.n, record.prompt, self._ids)
-        rotations = [_undelta(record.n, ids, self._ids) for ids in record.rotations or ()]
-        if record.nulls is not None:
-            bases = [self._ids, *rotations]
-            if worst := next((null.of for null in record.nulls if (null.of or 0) >= len(bases)), None):
-                raise LogError(f"decision {record.n}: a null prompt of rotation {worst}; there are {len(rotations)}")
-            self._nulls = (record.n, [_undelta(record.n, null, bases[null.of or 0]) for null in record.nulls])
-        elif record.nulls_of is None:
-            return self._ids, [], rotations
-        elif record.nulls_of != self._nulls[0]:
-            raise LogError(f"decision {record.n}: null prompts of decision {record.nulls_of}, which has none")
-        return self._ids, self._nulls[1], rotations
-
-
-def _undelta(n: int, delta: Delta, base: list[int]) -> list[int]:
-    if delta.keep > len(base):
-        raise LogError(f"decision {n}: keeps {delta.keep} ids of {len(base)}")
-    return list(joined(base[: delta.keep], delta.new))
 
 
 def _first(error: ValidationError) -> str:

@@ -13,7 +13,8 @@ from pathlib import Path
 from dispatch.log.compression import PACKED, Pack, open_log, packer
 from dispatch.log.damage import MAX_LINE, Fault
 from dispatch.log.encoding import unseal
-from dispatch.log.reader import LogReader, Prompts
+from dispatch.log.prompts import Prompts
+from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Ending, Header, Resumed
 from dispatch.log.redact import Redactor
 from dispatch.log.replay import MakeCartridge, Replay, ReplayReport, Verdict

@@ -17,27 +17,11 @@ from typing import Literal, NamedTuple, Self
 
 from dispatch.log.compression import Pack, packer
 from dispatch.log.encoding import START, encode, seal
-from dispatch.log.objects import CartridgeRecord, Delta, Record
+from dispatch.log.objects import CartridgeRecord, Record
+from dispatch.log.prompts import delta, nearest
 from dispatch.log.records import DecisionRecord, Header, Joined, Left, Outcome, Resumed
 from dispatch.log.redact import Redactor
 from kernel.errors import LogError
-
-
-def delta(ids: Sequence[int], base: Sequence[int]) -> Delta:
-    """Return `ids` as difference from `base`.
-
-    >>> delta([1, 2, 9], [1, 2, 3, 4])
-    Delta(of=None, keep=2, new=(9,))
-    """
-    low, high = 0, min(len(ids), len(base))
-    while low < high:  # slices compare in C, so a long history costs little
-        middle = (low + high + 1) // 2
-        if list(ids[low:middle]) == list(base[low:middle]):
-            low = middle
-        else:
-            high = middle - 1
-    return Delta(keep=low, new=tuple(map(int, ids[low:])))
-
 
 OnError = Literal["stop", "continue"]
 
@@ -142,7 +126,7 @@ class LogWriter:
             record = record.model_copy(
                 update={
                     "prompt": delta(prompt, self._prompt),
-                    "nulls": tuple(_nearest(null, prompt, rotations) for null in nulls) or None,
+                    "nulls": tuple(nearest(null, prompt, rotations) for null in nulls) or None,
                     "rotations": tuple(delta(ids, prompt) for ids in rotations) or None,
                 }
             )
@@ -260,13 +244,3 @@ else:
 
     def _flock(fd: int) -> None:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _nearest(ids: Sequence[int], prompt: Sequence[int], rotations: Sequence[Sequence[int]]) -> Delta:
-    """Return the difference from the prompt, or from the first rotation that has more in common with the ids."""
-    found = delta(ids, prompt)
-    for number, other in enumerate(rotations, 1):
-        each = delta(ids, other)
-        if each.keep > found.keep:
-            found = each.model_copy(update={"of": number})
-    return found

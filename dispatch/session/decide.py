@@ -12,7 +12,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from dispatch.log.reader import LogReader, Prompts
+from dispatch.log.prompts import Prompts
+from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Header
 from dispatch.log.replay import MakeCartridge, Replay, ReplayReport
 from dispatch.session.players import Choice, ModelPlayer, Situation

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dispatch.log.keeper import RowKeeper
+from dispatch.log.ledger import LedgerBuilder
 from dispatch.log.objects import LedgerStep
 from dispatch.wire.wire import Wire
 from dispatch.wire.writing import Writer
@@ -158,7 +158,7 @@ class ModelPlayer:
     _spelled: OrderedDict[str, Spelled] = field(default_factory=OrderedDict, init=False)
 
     def __post_init__(self) -> None:
-        self._keeper = RowKeeper(self.kernel.vocabulary.pieces)
+        self._ledger = LedgerBuilder(self.kernel.vocabulary.pieces)
         self._writer = Writer(self.kernel)
         self.use(self.cartridges)
 
@@ -190,14 +190,14 @@ class ModelPlayer:
             rule=self.rule,
             prior=self.prior(situation.options),
             number=situation.number,
-            watch=self._keeper.start() if self.ledger else None,
+            watch=self._ledger.start() if self.ledger else None,
             beyond=situation.asked and not situation.ratified,
         )
         choice = self.said(decision, situation.number)
         elapsed = time.perf_counter() - started
         said = choice.decision or decision
         shared = said.ids[: common_prefix(decision.ids, said.ids)]  # what was written may begin with other ids
-        steps = self._keeper.ledger(shared) if self.ledger else ()
+        steps = self._ledger.ledger(shared) if self.ledger else ()
         return replace(choice, model_ms=1000 * elapsed, ledger=steps)
 
     def said(self, decision: Decision, number: int) -> Choice:

@@ -20,10 +20,11 @@ from hypothesis import strategies as st
 
 from dispatch.log.encoding import START, decode, encode, link, seal, unseal
 from dispatch.log.objects import Delta, InstructionRecord, LedgerStep, LegalRow, TokenRow
-from dispatch.log.reader import LogReader, Prompts
+from dispatch.log.prompts import Prompts, delta
+from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Ending, Outcome
 from dispatch.log.replay import Verdict, replay
-from dispatch.log.writer import LogWriter, delta
+from dispatch.log.writer import LogWriter
 from kernel.errors import LogError
 from kernel.opcode import Instruction
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dispatch.log.ledger import ledger_step
+from dispatch.log.ledger import LedgerBuilder, ledger_step
 from dispatch.log.objects import LedgerStep
 
 
@@ -74,3 +74,18 @@ def test_every_ledger_keeps_its_promise(row: np.ndarray, data: st.DataObject) ->
     assert len(found) == min(11, len(ids))
     assert set(found) - must == set([i for i in ranked if i not in must][: 11 - len(must)])
     assert step.mass == pytest.approx(sum(math.exp(r) for r in row[legal]) / sum(math.exp(r) for r in row), abs=1e-6)
+
+
+def test_rows_that_are_too_many_leave_no_ledger() -> None:
+    """Room for two rows of four ids: with a third there is none, and the next decision starts anew."""
+    builder = LedgerBuilder([b"a", b"b", b"c", b"d"], largest=32)
+    row, legal = np.array([1, 2, 3, 4], np.float32), np.array([0, 1], np.int32)
+    watch = builder.start()
+    watch((), legal, row, 4.44)
+    row[:] = 0  # what the runtime does with its buffer
+    assert [r.id for r in builder.ledger([1])[0].rows] == [3, 2, 1, 0]
+    watch((1,), legal, row, 4.44)
+    watch((0,), legal, row, 4.44)
+    assert builder.ledger([1, 0]) == ()
+    builder.start()((), legal, row, 4.44)
+    assert len(builder.ledger([1])) == 1

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from dispatch.log.reader import LogReader, Prompts
+from dispatch.log.prompts import Prompts
+from dispatch.log.reader import LogReader
 from dispatch.log.records import Ending, Outcome
 from dispatch.log.redact import Redactor
 from dispatch.log.replay import Verdict, replay

@@ -18,7 +18,8 @@ from dispatch.cli.logs import diff_command, stats_command
 from dispatch.log.diff import diff
 from dispatch.log.export import COLUMNS, redacted_copy, write_csv, write_parquet
 from dispatch.log.objects import CartridgeRecord, InstructionRecord, LegalRow, ModelRecord, Offer, RuleRecord
-from dispatch.log.reader import LogReader, Prompts
+from dispatch.log.prompts import Prompts
+from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Ending, Header, Outcome
 from dispatch.log.redact import Redactor
 from dispatch.log.replay import Verdict, replay

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dispatch.log.keeper import RowKeeper
 from dispatch.session.players import ModelPlayer, PlannerPlayer, RandomPlayer, Situation, declared
 from dispatch.session.turn import Tally, Turn, record
 from dispatch.wire.wire import Wire, form
@@ -107,21 +106,6 @@ def test_a_path_with_several_choices_has_a_step_for_each(
     assert [(s.at, s.legal) for s in choice.ledger] == [(5, 3), (len(" add 2\n@"), 2)]
     assert choice.decision is not None
     assert choice.decision.chosen_tokens == 2
-
-
-def test_rows_that_are_too_many_leave_no_ledger() -> None:
-    """Room for two rows of four ids: with a third there is none, and the next decision starts anew."""
-    keeper = RowKeeper([b"a", b"b", b"c", b"d"], largest=32)
-    row, legal = np.array([1, 2, 3, 4], np.float32), np.array([0, 1], np.int32)
-    watch = keeper.start()
-    watch((), legal, row, 4.44)
-    row[:] = 0  # what the runtime does with its buffer
-    assert [r.id for r in keeper.ledger([1])[0].rows] == [3, 2, 1, 0]
-    watch((1,), legal, row, 4.44)
-    watch((0,), legal, row, 4.44)
-    assert keeper.ledger([1, 0]) == ()
-    keeper.start()((), legal, row, 4.44)
-    assert len(keeper.ledger([1])) == 1
 
 
 def test_without_a_ledger_nothing_is_kept(counter: SimpleNamespace) -> None:
