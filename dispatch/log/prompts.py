@@ -12,6 +12,7 @@ from itertools import chain
 from dispatch.log.objects import Delta
 from dispatch.log.records import DecisionRecord
 from kernel.errors import LogError
+from kernel.memory.passes import common_prefix
 
 
 def delta(ids: Sequence[int], base: Sequence[int]) -> Delta:
@@ -20,14 +21,8 @@ def delta(ids: Sequence[int], base: Sequence[int]) -> Delta:
     >>> delta([1, 2, 9], [1, 2, 3, 4])
     Delta(of=None, keep=2, new=(9,))
     """
-    low, high = 0, min(len(ids), len(base))
-    while low < high:  # slices compare in C, so a long history costs little
-        middle = (low + high + 1) // 2
-        if list(ids[low:middle]) == list(base[low:middle]):
-            low = middle
-        else:
-            high = middle - 1
-    return Delta(keep=low, new=tuple(map(int, ids[low:])))
+    keep = common_prefix(ids, base)
+    return Delta(keep=keep, new=tuple(map(int, ids[keep:])))
 
 
 def nearest(ids: Sequence[int], prompt: Sequence[int], rotations: Sequence[Sequence[int]]) -> Delta:
