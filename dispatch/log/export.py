@@ -14,7 +14,8 @@ from dispatch.log.prompts import Prompts
 from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord
 from dispatch.log.redact import Redactor
-from dispatch.log.stats import agreement, names
+from dispatch.log.stats import names
+from dispatch.log.tally import agreement
 from dispatch.log.writer import LogWriter
 from kernel.errors import LogError, UsageError
 from kernel.opcode import canonical

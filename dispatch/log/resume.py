@@ -18,6 +18,7 @@ from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Ending, Header, Resumed
 from dispatch.log.redact import Redactor
 from dispatch.log.replay import MakeCartridge, Replay, ReplayReport, Verdict
+from dispatch.log.tally import Tally
 from dispatch.log.writer import LogWriter, OnError, Place, lock
 from kernel.contract import Cartridge, Engine
 from kernel.errors import LogError, UsageError
@@ -35,6 +36,8 @@ class Resumption:
     """By cartridge name, in the state after that decision."""
     last: DecisionRecord | None
     """That decision, or None when there was none."""
+    tally: Tally
+    """Sums over the decisions up to that one."""
     report: ReplayReport
     """What the verification found."""
 
@@ -61,10 +64,11 @@ def resume(
     try:
         with LogReader(path) as reader:
             _check_salt(reader.header, redact)
-            run, fold = Replay(reader, make_cartridge), Prompts()
+            run, fold, tally = Replay(reader, make_cartridge), Prompts(), Tally()
             last: DecisionRecord | None = None
             prompt: list[int] = []
             for step in run:
+                tally.add(step.record)
                 last, prompt = step.record, fold.take(step.record)[0] or prompt
             report = run.report()
         good, chain = reader.place
@@ -83,7 +87,7 @@ def resume(
         raise
     ending = reader.outcome.ending if reader.outcome else None
     writer.resumed(Resumed(n=reader.n, dropped=dropped, ending=ending))
-    return Resumption(reader.header, writer, run.cartridges, run.engines, last, report)
+    return Resumption(reader.header, writer, run.cartridges, run.engines, last, tally, report)
 
 
 def _check(report: ReplayReport, reader: LogReader, lines: bool) -> None:

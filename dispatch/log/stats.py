@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Header
+from dispatch.log.tally import Tally
 from kernel.errors import LogError
 
 SLOWEST = 5
@@ -91,40 +92,30 @@ class Stats(BaseModel):
     damages: tuple[str, ...]
 
 
-class _Tally:
-    """A group that grows."""
+class _Sessions:
+    """The sessions of a group so far."""
 
     def __init__(self) -> None:
-        self.sessions = self.decisions = self.timed = self.refused = self.passes = self.tokens = 0
-        self.offered = self.first = self.any = 0
+        self.tally = Tally()
+        self.count = self.timed = 0
         self.seconds = 0.0
         self.ms = Histogram()
         self.endings: Counter[str] = Counter()
 
-    def add(self, record: DecisionRecord, ms: float | None) -> None:
-        self.decisions += 1
-        self.refused += record.refused
-        self.passes += record.passes or 0
-        self.tokens += record.tokens_evaluated or 0
-        if ms is not None:
-            self.ms.add(ms)
-        if record.offered:
-            first, any_ = agreement(record)
-            self.offered, self.first, self.any = self.offered + 1, self.first + first, self.any + any_
-
     def group(self, cartridge: str, player: str, rule: str) -> Group:
+        tally = self.tally
         return Group(
             cartridge=cartridge,
             player=player,
             rule=rule,
-            sessions=self.sessions,
-            decisions=self.decisions,
+            sessions=self.count,
+            decisions=tally.decisions,
             decisions_per_second=self.timed / self.seconds if self.seconds > 0 else None,
-            agree_first=self.first / self.offered if self.offered else None,
-            agree_any=self.any / self.offered if self.offered else None,
-            refused=self.refused,
-            passes=self.passes,
-            tokens_evaluated=self.tokens,
+            agree_first=tally.agreed_first / tally.with_offer if tally.with_offer else None,
+            agree_any=tally.agreed / tally.with_offer if tally.with_offer else None,
+            refused=tally.refused,
+            passes=tally.passes,
+            tokens_evaluated=tally.tokens_evaluated,
             ms_median=self.ms.quantile(0.5),
             ms_p99=self.ms.quantile(0.99),
             endings=dict(self.endings),
@@ -137,12 +128,6 @@ def names(header: Header) -> tuple[str, str, str]:
     return cartridges, header.model.name if header.model else header.player, header.rule.name if header.rule else ""
 
 
-def agreement(record: DecisionRecord) -> tuple[bool, bool]:
-    """Return whether the choice is the planner's best option, and whether it is one that it offered."""
-    offered = [offer.instruction for offer in record.offered or ()]
-    return bool(offered) and record.instruction == offered[0], record.instruction in offered
-
-
 def took_ms(record: DecisionRecord) -> float | None:
     """Return the time in model and planner, as far as it was logged."""
     if record.model_ms is None and record.planner_ms is None:
@@ -152,7 +137,7 @@ def took_ms(record: DecisionRecord) -> float | None:
 
 def stats(paths: Iterable[str | Path]) -> Stats:
     """Count over the logs, each read once. A file that cannot be read counts as damaged."""
-    tallies: dict[tuple[str, str, str], _Tally] = {}
+    groups: dict[tuple[str, str, str], _Sessions] = {}
     slowest: list[tuple[float, int, str, int]] = []
     damages: list[str] = []
     files = damaged = 0
@@ -160,12 +145,14 @@ def stats(paths: Iterable[str | Path]) -> Stats:
         files += 1
         try:
             with LogReader(path) as reader:
-                tally = tallies.setdefault(names(reader.header), _Tally())
-                tally.sessions += 1
+                group = groups.setdefault(names(reader.header), _Sessions())
+                group.count += 1
                 at_ms: float | None = None
                 for record in reader:
                     ms = took_ms(record)
-                    tally.add(record, ms)
+                    group.tally.add(record)
+                    if ms is not None:
+                        group.ms.add(ms)
                     at_ms = record.at_ms if record.at_ms is not None else at_ms
                     if ms is not None and (len(slowest) < SLOWEST or ms > slowest[0][0]):
                         heapq.heappush(slowest, (ms, -files, str(path), record.n))
@@ -174,8 +161,8 @@ def stats(paths: Iterable[str | Path]) -> Stats:
                 seconds = reader.outcome.seconds if reader.outcome else None
                 seconds = at_ms / 1000 if seconds is None and at_ms is not None else seconds
                 if seconds:
-                    tally.timed, tally.seconds = tally.timed + reader.n, tally.seconds + seconds
-                tally.endings[reader.outcome.ending if reader.outcome else "none"] += 1
+                    group.timed, group.seconds = group.timed + reader.n, group.seconds + seconds
+                group.endings[reader.outcome.ending if reader.outcome else "none"] += 1
                 fault = f"{path}: {reader.damage}" if reader.damage else None
         except LogError as error:
             fault = str(error)
@@ -184,7 +171,7 @@ def stats(paths: Iterable[str | Path]) -> Stats:
             damages += [fault] if len(damages) < NAMED else []
     return Stats(
         files=files,
-        groups=tuple(tallies[key].group(*key) for key in sorted(tallies)),
+        groups=tuple(groups[key].group(*key) for key in sorted(groups)),
         slowest=tuple(Slow(ms=ms, path=path, n=n) for ms, _, path, n in sorted(slowest, reverse=True)),
         damaged=damaged,
         damages=tuple(damages),

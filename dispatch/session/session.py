@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Self
 
 from dispatch.log.objects import CartridgeRecord
-from dispatch.log.reader import LogReader
-from dispatch.log.records import Ending, Outcome
+from dispatch.log.records import DecisionRecord, Ending, Outcome
 from dispatch.log.resume import Resumption
+from dispatch.log.tally import Tally
 from dispatch.log.writer import LogWriter
 from dispatch.session.guides import asked_of_all, guide_of
 from dispatch.session.players import ModelPlayer, Open, Player, Situation, open_opcodes
-from dispatch.session.turn import Tally, Turn, record
+from dispatch.session.turn import Turn, record
 from kernel.contract import Cartridge, Engine, Option
 from kernel.errors import IllegalInstructionError, UsageError, did_you_mean
 from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction
@@ -70,10 +70,7 @@ class Session:
         header = resumption.header
         limits = limits or header.limits
         session = cls(list(resumption.cartridges.values()), player, seed=header.seed, limits=limits)
-        session.engines = resumption.engines
-        with LogReader(resumption.writer.path) as reader:
-            for logged in reader:
-                session.tally.recall(logged)
+        session.engines, session.tally = resumption.engines, resumption.tally
         if resumption.last is not None:
             session._begun -= (resumption.last.at_ms or 0.0) / 1000
         session.write_to(resumption.writer)
@@ -172,9 +169,10 @@ class Session:
         turn = Turn(
             number, cartridge, instruction, result, refused, offered, choice, planner_ms, request, before != state
         )
-        self.tally.add(turn)
+        logged = record(turn, state, self.seconds)
+        self.tally.add(logged)
         if self._log is not None:
-            self._write(self._log, turn, state)
+            self._write(self._log, turn, logged)
         self._torn = False
         return turn
 
@@ -295,10 +293,10 @@ class Session:
         if self.ending is None:
             self.ending, self.detail = ending, detail
 
-    def _write(self, log: LogWriter, turn: Turn, state: str) -> None:
+    def _write(self, log: LogWriter, turn: Turn, logged: DecisionRecord) -> None:
         decision = turn.decision
         log.decision(
-            record(turn, state, self.seconds),
+            logged,
             decision.prompt if decision is not None else (),
             decision.nulls if decision is not None else (),
             decision.rotations if decision is not None else (),

@@ -1,17 +1,23 @@
-"""One turn of a session, what the log keeps of it, and the sums over many. Knows no loop and no file."""
+"""One turn of a session, and the log record that is made of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from typing import Any
 
-from dispatch.log.entry import chosen_fields
-from dispatch.log.objects import InstructionRecord, Offer
+import numpy as np
+
+from dispatch.log.objects import InstructionRecord, LegalRow, Offer
 from dispatch.log.records import DecisionRecord
 from dispatch.session.players import Choice
-from kernel.choose.decision import Decision, Stop
+from kernel.choose.decision import Decision
 from kernel.contract import Option
 from kernel.opcode import Instruction
+
+MOST = 64
+"""Of more legal opcodes than these only the best by score are logged, and their number."""
+DIGITS = 6
+"""Decimals of a log-probability: far below what two batch shapes differ by."""
 
 
 @dataclass(frozen=True)
@@ -40,75 +46,6 @@ class Turn:
         return self.choice.decision
 
 
-@dataclass
-class Tally:
-    """Sums over a session."""
-
-    decisions: int = 0
-    agreed: int = 0
-    agreed_first: int = 0
-    with_offer: int = 0
-    passes: int = 0
-    tokens_evaluated: int = 0
-    chosen_tokens: int = 0
-    forced_tokens: int = 0
-    legal_mass: float = 0.0
-    smallest_legal_mass: float = 1.0
-    refused: int = 0
-    closed: int = 0
-    refused_removals: int = 0
-    model_ms: float = 0.0
-    planner_ms: float = 0.0
-    by_cartridge: dict[str, int] = field(default_factory=dict)
-    """Decisions of each cartridge."""
-
-    def add(self, turn: Turn) -> None:
-        """Count one decision."""
-        offered = [option.instruction for option in turn.offered]
-        self._count(turn.cartridge, turn.refused, turn.instruction, offered)
-        self.planner_ms += turn.planner_ms
-        self.model_ms += turn.choice.model_ms
-        if (decision := turn.decision) is not None:
-            self._spent(decision)
-            self.closed += decision.stop is Stop.CLOSED
-            self._mass(decision.legal_mass)
-
-    def recall(self, record: DecisionRecord) -> None:
-        """Count one decision that stands in a log, as it was counted when it was made."""
-        offered = [offer.instruction.instruction() for offer in record.offered or ()]
-        self._count(record.cartridge, record.refused, record.instruction.instruction(), offered)
-        self.planner_ms += record.planner_ms or 0.0
-        self.model_ms += record.model_ms or 0.0
-        if record.passes is not None:
-            self._spent(record)
-            self.closed += record.stop == Stop.CLOSED
-        if record.legal_mass is not None:
-            self._mass(record.legal_mass)
-
-    @property
-    def totals(self) -> dict[str, int | float]:
-        """What the last line of a log tells."""
-        told = ("passes", "tokens_evaluated", "agreed", "agreed_first", "with_offer")
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.name in told}
-
-    def _count(self, cartridge: str, refused: bool, instruction: Instruction, offered: list[Instruction]) -> None:
-        self.decisions += 1
-        self.by_cartridge[cartridge] = self.by_cartridge.get(cartridge, 0) + 1
-        self.refused += refused
-        if offered:
-            self.with_offer += 1
-            self.agreed += instruction in offered
-            self.agreed_first += instruction == offered[0]
-
-    def _spent(self, source: Decision | DecisionRecord) -> None:
-        for name in ("passes", "tokens_evaluated", "chosen_tokens", "forced_tokens", "refused_removals"):
-            setattr(self, name, getattr(self, name) + (getattr(source, name) or 0))
-
-    def _mass(self, mass: float) -> None:
-        self.legal_mass += mass
-        self.smallest_legal_mass = min(self.smallest_legal_mass, mass)
-
-
 def record(turn: Turn, state: str, seconds: float) -> DecisionRecord:
     """Return what the log keeps of a turn.
 
@@ -135,3 +72,43 @@ def record(turn: Turn, state: str, seconds: float) -> DecisionRecord:
             "at_ms": round(1000 * seconds, 1),
         }
     )
+
+
+def chosen_fields(decision: Decision, *, most: int = MOST) -> dict[str, Any]:
+    """Return the fields of a DecisionRecord that the kernel's decision knows.
+
+    Args:
+        decision: what the rule chose.
+        most: largest number of legal rows; the choice is always among them.
+    """
+    order = np.arange(len(decision.leaves))
+    if len(order) > most:
+        best = np.argsort(-np.nan_to_num(decision.scores, nan=-np.inf), kind="stable")[:most]
+        if decision.position not in best:
+            best[-1] = decision.position
+        order = np.sort(best)
+    columns = {"logprob": decision.raw, "null": decision.null, "score": decision.scores, "probability": decision.shares}
+    numbers = {name: np.round(values[order], DIGITS).tolist() for name, values in columns.items() if values is not None}
+    labels = decision.opcodes.labels
+    rows = tuple(
+        LegalRow(text=labels[leaf], **{name: values[at] for name, values in numbers.items()})
+        for at, leaf in enumerate(decision.leaves[order].tolist())
+    )
+    return {
+        "text": decision.text,
+        "ids": decision.ids,
+        "rule": decision.rule,
+        "legal": rows,
+        "legal_count": len(decision.leaves),
+        "chosen": int(np.flatnonzero(order == decision.position)[0]),
+        "margin": round(decision.margin, DIGITS),
+        "legal_mass": round(decision.legal_mass, DIGITS),
+        "passes": decision.passes,
+        "tokens_evaluated": decision.tokens_evaluated,
+        "chosen_tokens": decision.chosen_tokens,
+        "forced_tokens": decision.forced_tokens,
+        "preferred": decision.preferred_text,
+        "preferred_by": None if decision.preferred is None else round(decision.preferred_by, DIGITS),
+        "refused_removals": decision.refused_removals or None,
+        "stop": decision.stop.value,
+    }

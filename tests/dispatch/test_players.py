@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dispatch.log.encoding import decode, encode
+from dispatch.log.records import DecisionRecord
+from dispatch.log.tally import Tally
 from dispatch.session.players import ModelPlayer, PlannerPlayer, RandomPlayer, Situation, declared
-from dispatch.session.turn import Tally, Turn, record
+from dispatch.session.turn import Turn, record
 from dispatch.wire.wire import Wire, form
 from kernel.api import Kernel
 from kernel.backends.scripted import ScriptedBackend
@@ -177,11 +180,11 @@ def test_a_record_has_the_wire_text_and_the_ledger(counter: SimpleNamespace) -> 
     assert (made.request, made.at_ms, made.planner_ms, made.stop) == ("please", 1500.0, 0.25, "complete")
     assert made.ledger == choice.ledger
     played, recalled = Tally(), Tally()
-    played.add(turn)
-    recalled.recall(made)
-    assert recalled.legal_mass == pytest.approx(played.legal_mass, abs=1e-5)
-    for tally in (played, recalled):
-        tally.legal_mass = tally.smallest_legal_mass = tally.model_ms = 0.0
+    played.add(made)
+    recalled.add(DecisionRecord.model_validate(decode(encode(made))))
+    assert choice.decision is not None
+    assert played.legal_mass == pytest.approx(choice.decision.legal_mass, abs=1e-5)
+    assert (played.decisions, played.passes, played.planner_ms) == (1, choice.decision.passes, 0.25)
     assert recalled == played
 
 

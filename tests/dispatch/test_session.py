@@ -179,7 +179,7 @@ def test_what_breaks_in_between_apply_and_log_leaves_a_log_that_can_be_gone_on_w
         def broken(*_: object) -> None:
             raise KeyboardInterrupt
 
-        with monkeypatch.memory() as patch:
+        with monkeypatch.context() as patch:
             patch.setattr(writer, "decision", broken)
             with pytest.raises(KeyboardInterrupt):
                 next(turns)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from dispatch.log.encoding import decode, encode
-from dispatch.log.entry import chosen_fields
 from dispatch.log.objects import InstructionRecord
 from dispatch.log.records import DecisionRecord
+from dispatch.session.turn import chosen_fields
 from kernel.choose.decision import Decision, Stop
 
 

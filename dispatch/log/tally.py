@@ -1,0 +1,69 @@
+"""Sums over decisions as a log holds them: of one session while it is played, or of many logs afterwards."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, fields
+
+from dispatch.log.records import DecisionRecord
+from kernel.choose.decision import Stop
+
+
+@dataclass
+class Tally:
+    """Sums that grow decision by decision. A session that goes on after a break counts its logged decisions first."""
+
+    decisions: int = 0
+    agreed: int = 0
+    """Decisions that took one of the planner's options that the prompt showed."""
+    agreed_first: int = 0
+    """Decisions that took the best of them."""
+    with_offer: int = 0
+    """Decisions whose prompt showed any."""
+    passes: int = 0
+    tokens_evaluated: int = 0
+    chosen_tokens: int = 0
+    forced_tokens: int = 0
+    legal_mass: float = 0.0
+    smallest_legal_mass: float = 1.0
+    refused: int = 0
+    closed: int = 0
+    """Instructions that were ended because their token budget ran out."""
+    refused_removals: int = 0
+    model_ms: float = 0.0
+    planner_ms: float = 0.0
+    by_cartridge: Counter[str] = field(default_factory=Counter)
+    """Decisions of each cartridge."""
+
+    def add(self, record: DecisionRecord) -> None:
+        """Count one decision."""
+        self.decisions += 1
+        self.by_cartridge[record.cartridge] += 1
+        self.refused += record.refused
+        self.closed += record.stop == Stop.CLOSED
+        if record.offered:
+            first, any_ = agreement(record)
+            self.with_offer, self.agreed = self.with_offer + 1, self.agreed + any_
+            self.agreed_first += first
+        self.passes += record.passes or 0
+        self.tokens_evaluated += record.tokens_evaluated or 0
+        self.chosen_tokens += record.chosen_tokens or 0
+        self.forced_tokens += record.forced_tokens or 0
+        self.refused_removals += record.refused_removals or 0
+        self.model_ms += record.model_ms or 0.0
+        self.planner_ms += record.planner_ms or 0.0
+        if record.legal_mass is not None:
+            self.legal_mass += record.legal_mass
+            self.smallest_legal_mass = min(self.smallest_legal_mass, record.legal_mass)
+
+    @property
+    def totals(self) -> dict[str, int | float]:
+        """The sums that stand in the last line of a log."""
+        told = ("passes", "tokens_evaluated", "agreed", "agreed_first", "with_offer")
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name in told}
+
+
+def agreement(record: DecisionRecord) -> tuple[bool, bool]:
+    """Return whether the choice is the planner's best option, and whether it is one that it offered."""
+    offered = [offer.instruction for offer in record.offered or ()]
+    return bool(offered) and record.instruction == offered[0], record.instruction in offered
