@@ -269,7 +269,7 @@ def test_a_full_disk_lets_the_session_go_on_when_told_so(
     engine.reset(7)
     with LogWriter(path, counter.header(), on_error="continue") as log:
         log.decision(counter.decision(1, engine, 1))
-        with monkeypatch.memory() as patch:
+        with monkeypatch.context() as patch:
             patch.setattr(os, "write", FullDisk(50))
             with pytest.warns(RuntimeWarning, match="at decision 2; 1 are written"):
                 log.decision(counter.decision(2, engine, 1))
@@ -294,7 +294,7 @@ def test_an_interrupt_inside_a_write_leaves_whole_lines(
         raise KeyboardInterrupt
 
     with LogWriter(path, counter.header()) as log:
-        with monkeypatch.memory() as patch:
+        with monkeypatch.context() as patch:
             patch.setattr(os, "write", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 log.decision(counter.decision(1, engine, 1))

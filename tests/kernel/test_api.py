@@ -153,7 +153,7 @@ def test_a_large_set_is_compiled_once_for_all_processes(
     texts = [Literal(f"item {n:03}", ";\n") for n in range(200)]
     first = fresh().compile(texts)
     (file,) = (tmp_path / "tries").glob("*.trie")
-    with monkeypatch.memory() as patch:
+    with monkeypatch.context() as patch:
         patch.setattr("kernel.trie.opcodes.tokenize_bulk", None)  # would fail if it were called
         second = fresh().compile(texts)
     np.testing.assert_array_equal(second.trie.ids, first.trie.ids)
@@ -188,7 +188,7 @@ def test_a_shipped_set_is_mapped_once_and_only_where_it_fits(
     store.save(tmp_path / "items", kept.trie, extra=kept.extra, **keys)
     kernel = taking("items")
     kernel.choose("Do:", ["this", "that"], rule="exact")  # options of a choice are no set to keep
-    with monkeypatch.memory() as patch:
+    with monkeypatch.context() as patch:
         patch.setattr("kernel.trie.opcodes.tokenize_bulk", None)  # would fail if it were called
         np.testing.assert_array_equal(kernel.compile(texts).trie.ids, made.trie.ids)
     assert len(kernel.compile(texts[:5])) == 5, "the file was for one set"
