@@ -136,11 +136,10 @@ def kind(name: str, properties: Row, values: list[Row], vocabulary: Vocabulary, 
             matcher = Matcher(stages)
             bare: LLMatcher | None = None
             for token in ids:
-                slot_place = matcher.in_slot
-                if slot_place and bare is None:
+                place = matcher.place
+                if place.slot is not None and bare is None:
                     bare = prototype.deep_copy()  # as ours: what the engine has learned of the grammar is shared
-                if not slot_place:
-                    place = matcher.place
+                if place.slot is None:
                     began = time.perf_counter_ns()
                     stages.legal(place)
                     middle = time.perf_counter_ns()
@@ -177,7 +176,8 @@ def _bare(_: Matcher, bare: LLMatcher, mask: Any, token: int) -> float:
 
 def _slot(matcher: Matcher, _: LLMatcher, __: Any, token: int) -> float:
     began = time.perf_counter_ns()
-    matcher.mask()
+    assert matcher.place.slot is not None
+    matcher.place.slot.mask()
     matcher.consume(token)
     return (time.perf_counter_ns() - began) / 1000
 
@@ -282,16 +282,12 @@ def _ours(vocabulary: Vocabulary) -> Any:
     grammar = Grammar(read_parameters("peer", PEER_SCHEMA).shape, vocabulary)
 
     def begin() -> tuple[Step, Callable[[], bool]]:
-        at = [grammar.start()]
+        slot = grammar.start()
 
         def step(token: int) -> bool:
-            mask = at[0].mask()
-            if not mask[token // 32] >> (token % 32) & 1:
-                return False
-            at[0] = at[0].after(token) or at[0]
-            return True
+            return bool(slot.mask()[token // 32] >> (token % 32) & 1) and slot.take(token)
 
-        return step, lambda: at[0].ended
+        return step, lambda: slot.ended
 
     return begin
 

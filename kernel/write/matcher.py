@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 from numpy.typing import NDArray
 
 from kernel.errors import ContextError, NoLegalOpcodeError
 from kernel.write.ending import Closing, Reading
-from kernel.write.slots import Mask
 from kernel.write.stages import FINISHED, Place, Stages
 
 
@@ -46,11 +43,6 @@ class Matcher:
         return self.stages.is_end(self.place)
 
     @property
-    def in_slot(self) -> bool:
-        """Whether a grammar holds what comes next."""
-        return self.place.slot is not None
-
-    @property
     def text(self) -> bytes:
         """The bytes so far; between two ids of one character they are not UTF-8."""
         return self.stages.vocabulary.join(self.ids)
@@ -58,11 +50,6 @@ class Matcher:
     def legal(self) -> NDArray[np.int32]:
         """Return the legal next ids, int32, ascending; a view where a trie holds them, empty when ended."""
         return self.stages.legal(self._places[-1])
-
-    def mask(self) -> Mask | None:
-        """Return the legal ids of a slot as bits (see `Slot.mask`); None where a trie holds them."""
-        slot = self.place.slot
-        return None if slot is None else slot.mask()
 
     def consume(self, token: int) -> None:
         """Take one id; raises NoLegalOpcodeError, and moves nothing, when it is not legal here."""
@@ -130,17 +117,6 @@ class Matcher:
             if slot is not None:  # what was taken since is taken back; the end is a step of the same slot
                 slot.back(count)
             del self._places[-count:], self._readings[-count:], self.ids[-count:]
-
-    def copy(self) -> Self:
-        """Return an independent matcher at the same place."""
-        other = type(self).__new__(type(self))
-        other.stages, other.budget, other._closing = self.stages, self.budget, self._closing
-        other.ids, other._places, other._readings = self.ids.copy(), self._places.copy(), self._readings.copy()
-        if self.place.slot is not None:
-            place = Place(self.place.stage, slot=self.place.slot.copy())
-            for at in range(self._slot_begin(len(self.ids)), len(self._places)):
-                other._places[at] = place
-        return other
 
     # -- the budget ----------------------------------------------------------------------------------------------
 

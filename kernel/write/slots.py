@@ -7,7 +7,6 @@ legal, also one that straddles the boundary of an argument. Control, unused, unk
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
 
 import numpy as np
 from llguidance import LLMatcher, LLTokenizer
@@ -73,7 +72,7 @@ class Grammar:
 
 
 class Slot:
-    """How far a text has come. `after` leaves it as it is and returns another one; `take` and `back` move it."""
+    """How far a text has come; `take` and `back` move it."""
 
     __slots__ = ("_matcher", "grammar")
 
@@ -95,15 +94,6 @@ class Slot:
         bits = np.unpackbits(self.mask().view(np.uint8), bitorder="little", count=len(self.grammar.vocabulary))
         return np.flatnonzero(bits).astype(np.int32)
 
-    def after(self, token: int) -> Slot | None:
-        """Return the slot after one more id, or None when the id is not legal."""
-        matcher = self._matcher.deep_copy()
-        return Slot(self.grammar, matcher) if matcher.consume_token(token) else None
-
-    def copy(self) -> Slot:
-        """Return an independent slot at the same place."""
-        return Slot(self.grammar, self._matcher.deep_copy())
-
     def take(self, token: int) -> bool:
         """Move on by one id; False when it is not legal, and then the slot is of no more use."""
         return self._matcher.consume_token(token)
@@ -112,11 +102,6 @@ class Slot:
         """Take back the last ids."""
         if not self._matcher.rollback(count):
             raise ValueError(f"the grammar engine cannot take back {count} ids: {self._matcher.get_error()}")
-
-    def accepts(self, tokens: Sequence[int]) -> bool:
-        """Whether these ids end the text."""
-        matcher = self._matcher.deep_copy()
-        return matcher.try_consume_tokens(list(tokens)) == len(tokens) and matcher.is_accepting()
 
     @property
     def ended(self) -> bool:

@@ -105,19 +105,6 @@ class Stages:
         builder.build([(shape, None) for shape in shapes])
         self.start = Place(0)
 
-    @classmethod
-    def of_trie(cls, trie: Trie, vocabulary: Vocabulary) -> Stages:
-        """Return the chain of one stage that a compiled trie is."""
-        self = cls.__new__(cls)
-        self.vocabulary = vocabulary
-        self.stages = [Stage(trie, [END] * trie.n_leaves)]
-        self.grammars = []
-        self.memo = {}
-        self.start = Place(0)
-        return self
-
-    # -- the interface of a search -------------------------------------------------------------------------------
-
     def legal(self, place: Place) -> NDArray[np.int32]:
         """Return the legal next ids, int32, ascending; a view where a trie holds them, empty at the end."""
         if place.slot is not None:
@@ -130,12 +117,7 @@ class Stages:
         return trie.ids[place.at : place.at + 1]
 
     def advance(self, place: Place, token: int) -> Place:
-        """Return the place after one more id; raises KeyError when it is not legal."""
-        if place.slot is not None:
-            slot = place.slot.after(token)
-            if slot is None:
-                raise KeyError(token)
-            return FINISHED if slot.ended else Place(place.stage, slot=slot)
+        """Return the place after one more id of a trie; raises KeyError when it is not legal. A slot moves itself."""
         if place.stage < 0:
             raise KeyError(token)
         stage = self.stages[place.stage]
@@ -169,16 +151,6 @@ class Stages:
         if target >= 0:
             return Place(target)
         return FINISHED if target == END else Place(target, slot=self.grammars[-2 - target].start())
-
-    def paths(self) -> Iterator[tuple[int, ...]]:
-        """Yield every path of ids; for opcodes without open arguments, and for tests: there may be very many."""
-        stack: list[tuple[Place, tuple[int, ...]]] = [(self.start, ())]
-        while stack:
-            place, ids = stack.pop()
-            if self.is_end(place):
-                yield ids
-            for token in self.legal(place)[::-1].tolist():
-                stack.append((self.advance(place, token), (*ids, token)))
 
 
 _NONE = np.empty(0, np.int32)

@@ -17,6 +17,7 @@ from kernel.contract import Cartridge
 from kernel.errors import OpcodeError
 from kernel.opcode import Halt, Instruction, Opcode
 from kernel.shape.listing import texts
+from kernel.write.matcher import Matcher
 from kernel.write.stages import Stages
 
 
@@ -208,8 +209,8 @@ def test_open_and_finite_opcodes_compile_together(vocab_ggufs: dict[str, Path]) 
         ' remind "call mom, then dad" 15\n@toy\n',
         ' go {"x":1,"y":-1} fast=false\n@toy\n',
     ):
-        place = stages.start
+        matcher = Matcher(stages)
         for token in vocabulary.plain(text):
-            assert token in stages.legal(place), text
-            place = stages.advance(place, token)
-        assert stages.is_end(place)
+            assert token in matcher.legal(), text
+            matcher.consume(token)
+        assert matcher.ended
