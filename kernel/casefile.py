@@ -1,4 +1,4 @@
-"""Labelled cases on disk: JSON Lines beside the cartridge that they judge. Knows no prompt, no rule, no model."""
+"""Reads labelled cases from disk: a JSON Lines file beside the cartridge that they judge, one case a line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kernel.contract import Case
 from kernel.errors import CartridgeError
-from kernel.prompt import Prompt
+from kernel.prompt import Explained, Prompt, explained
 
 Split = Literal["dev", "test"]
 
@@ -66,3 +66,12 @@ def case(row: RequestRow, prompt: Prompt, options: Sequence[str]) -> Case:
     if row.answer not in options:
         raise CartridgeError(f"case {row.id}: the answer {row.answer!r} is not one of the {len(options)} options")
     return Case(row.id, prompt, tuple(f" {o}" for o in options), f" {row.answer}", row.split, row.request)
+
+
+def requests(path: Path, guide: tuple[Explained, ...]) -> list[Case]:
+    """Return the cases of a file of requests, in file order: each request behind the guide, its commands as options.
+
+    Raises CartridgeError for a file that `read` refuses and an answer that the guide does not explain.
+    """
+    options = [each.words for each in guide]
+    return [case(row, explained(row.request, guide), options) for row in read(path, RequestRow)]

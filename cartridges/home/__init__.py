@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
-from cartridges.home.cases import cases, hints
 from cartridges.home.engine import House
 from cartridges.home.guide import GUIDE
 from cartridges.home.opcodes import COMMANDS, NAME, SETS, Set
 from cartridges.home.typed import GUIDE as TYPED_GUIDE
 from cartridges.home.view import HomeView
+from cartridges.kit.rules import opcode_set
+from kernel.casefile import requests
 from kernel.contract import Cartridge
-from kernel.errors import UsageError, did_you_mean
+
+CASES = Path(__file__).with_name("cases.jsonl")
+"""Short everyday requests, one right command each. Nothing may be tuned on `test`."""
+
+HINTS = Path(__file__).with_name("hints.jsonl")
+"""The harder set: longer requests, most of which avoid the words of the command."""
 
 
 def make(opcodes: Set = "commands") -> Cartridge:
@@ -22,19 +29,17 @@ def make(opcodes: Set = "commands") -> Cartridge:
 
     Raises UsageError for another set.
     """
-    if opcodes not in SETS:
-        raise UsageError(f"home: no set of opcodes {opcodes!r}{did_you_mean(opcodes, SETS)}")
     labelled = opcodes == "commands"
     return Cartridge(
         name=NAME,
         version="1",
         summary="Lights, heater, door, blinds, music, vacuum and timer of a simulated house, asked for in plain words.",
-        opcodes=SETS[opcodes],
+        opcodes=opcode_set(NAME, opcodes, SETS),
         engine=partial(House, opcodes),
         view=HomeView(),
         offered=len(COMMANDS),
         guide=GUIDE if labelled else TYPED_GUIDE,
-        cases=cases if labelled else None,
-        more_cases={"hints": hints} if labelled else {},
+        cases=partial(requests, CASES, GUIDE) if labelled else None,
+        more_cases={"hints": partial(requests, HINTS, GUIDE)} if labelled else {},
         options={} if labelled else {"opcodes": opcodes},
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -28,6 +27,7 @@ from cartridges.home.opcodes import (
     Timer,
     Vacuum,
 )
+from cartridges.kit.rules import hashed, refusal
 from kernel.errors import IllegalInstructionError, OpcodeError
 from kernel.opcode import Instruction, canonical
 
@@ -91,7 +91,7 @@ class House:
     def apply(self, instruction: Instruction) -> str:
         """Carry it out and say how things stand now."""
         if instruction not in _LEGAL[self.opcodes] and not self._reminds(instruction):
-            raise IllegalInstructionError(f"home: {instruction!r} is not a command of this house; see legal()")
+            raise refusal(self, instruction)
         before = self.state_hash()
         said = self._carry_out[self.opcodes][instruction.method](self, instruction.arguments)
         self.done += 1
@@ -107,7 +107,7 @@ class House:
         told = asdict(self.state)
         if not self.state.reminders:  # a house without any is the one that it was before there were reminders
             del told["reminders"]
-        return "b2:" + hashlib.blake2b(canonical(told).encode(), digest_size=8).hexdigest()
+        return hashed(canonical(told))
 
     def ended(self) -> str | None:
         """Return None: nothing that one does in a house ends it."""

@@ -1,4 +1,4 @@
-"""The house as a small table. Owns no rule and no prompt wording."""
+"""What the model reads before a command, and the house as a small table."""
 
 from __future__ import annotations
 
@@ -8,24 +8,23 @@ from rich.table import Table
 from rich.text import Text
 
 from cartridges.home.engine import House
-from cartridges.home.prompts import prompt
+from cartridges.home.guide import GUIDE
 from cartridges.home.typed import prompt as typed_prompt
+from cartridges.kit.rules import own
 from kernel.contract import Engine, Option
-from kernel.prompt import Prompt
+from kernel.prompt import Prompt, explained
 
 
 class HomeView:
     """Words for the model, a table for the person."""
 
     def prompt(self, engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
-        """Return the prompt of one request."""
-        assert isinstance(engine, House), "the view of home reads houses only"
-        return typed_prompt(request) if engine.opcodes == "typed" else prompt(engine, options, request)
+        """Return the request behind the guide, or behind worked examples where the arguments have types."""
+        return typed_prompt(request) if own(engine, House).opcodes == "typed" else explained(request, GUIDE)
 
     def render(self, engine: Engine) -> Table:
         """Return a table with a line for each device; what is on or open is bold."""
-        assert isinstance(engine, House), "the view of home draws houses only"
-        state = engine.state
+        state = own(engine, House).state
         table = Table(title="home", show_header=False)
         table.add_column("device")
         table.add_column("state")

@@ -8,7 +8,6 @@ Knows no environment. Needs the package `gymnasium`: pip install 'cartridge-kern
 from __future__ import annotations
 
 import copy
-import hashlib
 import itertools
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -19,8 +18,9 @@ from pydantic import create_model
 from rich.text import Text
 
 from cartridges.kit.phrasing import offered
+from cartridges.kit.rules import hashed, own, refusal
 from kernel.contract import Cartridge, Engine, Option, Planner
-from kernel.errors import CartridgeError, IllegalInstructionError
+from kernel.errors import CartridgeError
 from kernel.opcode import NAME, Instruction, Opcode
 from kernel.prompt import Prompt, asked
 
@@ -128,7 +128,7 @@ class GymnasiumEngine:
     def apply(self, instruction: Instruction) -> str:
         """Take the action; say what came of it."""
         if instruction not in self.legal():
-            raise IllegalInstructionError(f"{instruction!r} is not legal here; see legal()")
+            raise refusal(self, instruction)
         number = self._numbers[instruction]
         self.observation, reward, terminated, truncated, info = self.env.step(number)
         self._mask = info.get("action_mask")
@@ -150,12 +150,12 @@ class GymnasiumEngine:
     def place(self) -> str:
         """Return a hash of observation and random state, or of what `state` names in their place."""
         if self._state is not None:
-            return _hash(self._state(self.env))
-        return _hash((_plain(self.observation), _plain(self.env.unwrapped.np_random.bit_generator.state)))
+            return hashed(repr(self._state(self.env)))
+        return hashed(repr((_plain(self.observation), _plain(self.env.unwrapped.np_random.bit_generator.state))))
 
     def state_hash(self) -> str:
         """Return a hash of the place, the sum of rewards and the ending."""
-        return _hash((self.place(), round(self.reward, 9), self._ended))
+        return hashed(repr((self.place(), round(self.reward, 9), self._ended)))
 
     def ended(self) -> str | None:
         """Return TERMINATED, TRUNCATED or None: ended by the rules and cut off by a limit are two things."""
@@ -174,10 +174,10 @@ class LookAhead:
 
     def rank(self, engine: Engine) -> Sequence[Option]:
         """Return an option for each legal action, best first, ties in the order of their numbers."""
-        assert isinstance(engine, GymnasiumEngine), "this planner knows environments only"
+        here = own(engine, GymnasiumEngine)
         options = []
-        for instruction in engine.legal():
-            reward, plan = self._best(engine, instruction)
+        for instruction in here.legal():
+            reward, plan = self._best(here, instruction)
             options.append(Option(instruction, reward, f"reward {reward:g} in {len(plan)}", plan))
         return sorted(options, key=lambda option: (-option.score, len(option.plan)))
 
@@ -217,15 +217,14 @@ class GymnasiumView:
 
     def prompt(self, engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
         """Return what the model reads."""
-        assert isinstance(engine, GymnasiumEngine), "this view knows environments only"
         if request.strip() or not options:
             return asked(request)
-        return offered(self.situation(engine.observation), options)
+        return offered(self.situation(own(engine, GymnasiumEngine).observation), options)
 
     def render(self, engine: Engine) -> Text:
         """Return the picture of `render_mode="ansi"`, or the observation, and the counts."""
-        assert isinstance(engine, GymnasiumEngine), "this view knows environments only"
-        drawn = engine.env.render() if engine.env.render_mode == ANSI else str(engine.observation)
+        playing = own(engine, GymnasiumEngine)
+        drawn = playing.env.render() if playing.env.render_mode == ANSI else str(playing.observation)
         counts = ", ".join(f"{name} {value}" for name, value in engine.summary().items())
         return Text.from_ansi(f"{drawn}\n{self.name}: {counts}")
 
@@ -244,10 +243,6 @@ def _opcode(method: str, actions: tuple[str, ...]) -> type[Opcode]:
     made = create_model(method.title(), __base__=Opcode, __doc__="Take one of the actions.", action=(domain, ...))
     made.method = method
     return made
-
-
-def _hash(value: object) -> str:
-    return "b2:" + hashlib.blake2b(repr(value).encode(), digest_size=8).hexdigest()
 
 
 def _plain(value: Any) -> Any:

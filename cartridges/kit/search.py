@@ -1,4 +1,8 @@
-"""Breadth-first search over copies of an engine, for planners that count steps. Owns no rule of any game."""
+"""Breadth-first search over copies of an engine, for planners that prefer the shortest way to a goal.
+
+`ranked` makes options of what `routes` finds. The planner of `gymnasium` does not use this search: an environment has
+rewards and no goal, so the nearest reward need not be the one to go for.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from kernel.contract import Engine
+from kernel.contract import Engine, Option
 from kernel.opcode import Instruction
 
 E = TypeVar("E", bound=Engine)
@@ -17,6 +21,9 @@ SLACK = 2
 
 MAX_PLACES = 50_000
 """After so many places without a goal the search gives up, so that an endless engine cannot hang it."""
+
+NO_WAY = -1000.0
+"""The score of an instruction that leads to no goal: lower than any way is long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,25 @@ class Route:
 
     plan: tuple[Instruction, ...]
     ended: str | None = None
+
+
+def ranked(
+    engine: E,
+    place: Callable[[E], Hashable],
+    reached: Callable[[E], bool],
+    note: Callable[[tuple[Instruction, ...]], str],
+) -> list[Option]:
+    """Return an option for each legal instruction, the shortest way first, ties in the order of `engine.legal()`.
+
+    The score is minus the number of instructions, NO_WAY where no goal is found. `note` says a way in words; an
+    instruction without one is noted by the reason of the ending, or by "leads away".
+    """
+    options = []
+    for instruction, route in routes(engine, place, reached).items():
+        steps = len(route.plan)
+        said = note(route.plan) if steps else route.ended or "leads away"
+        options.append(Option(instruction, float(-steps) if steps else NO_WAY, said, route.plan))
+    return sorted(options, key=lambda option: -option.score)
 
 
 def routes(engine: E, place: Callable[[E], Hashable], reached: Callable[[E], bool]) -> dict[Instruction, Route]:

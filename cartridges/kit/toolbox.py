@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, Self
 
 from rich.table import Table
 
+from cartridges.kit.rules import hashed, own
 from kernel.canon import canonical
 from kernel.contract import Cartridge, Engine, Option
 from kernel.errors import CartridgeError, IllegalInstructionError, OpcodeError, did_you_mean
@@ -107,8 +107,7 @@ class Tools:
 
     def state_hash(self) -> str:
         """Return a hash of the calls and their answers."""
-        told = canonical([[i.name, i.arguments, said] for i, said in self.calls])
-        return "b2:" + hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
+        return hashed(canonical([[i.name, i.arguments, said] for i, said in self.calls]))
 
     def ended(self) -> str | None:
         """Return None: tools can always be called."""
@@ -131,11 +130,11 @@ class ToolView:
 
     def render(self, engine: Engine) -> Table:
         """Return a table of the calls so far."""
-        assert isinstance(engine, Tools), "this view draws tools only"
-        table = Table(title=engine.name, box=None)
+        tools = own(engine, Tools)
+        table = Table(title=tools.name, box=None)
         table.add_column("call")
         table.add_column("answer")
-        for instruction, said in engine.calls:
+        for instruction, said in tools.calls:
             table.add_row(repr(instruction), said)
         return table
 

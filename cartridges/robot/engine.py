@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import Self
 
+from cartridges.kit.rules import hashed, refusal
 from cartridges.robot.opcodes import COMMANDS, Drive, Speak, Turn
-from kernel.errors import IllegalInstructionError
 from kernel.opcode import Instruction
 
 WIDTH, HEIGHT = 8, 6
@@ -82,10 +81,8 @@ class RobotEngine:
 
     def apply(self, instruction: Instruction) -> str:
         """Carry it out and say what happened."""
-        if (why := self.ended()) is not None:
-            raise IllegalInstructionError(f"robot: {instruction!r} comes too late: {why}")
-        if instruction not in COMMANDS or not self._may(instruction):
-            raise IllegalInstructionError(f"robot: {instruction!r} is not legal here; see legal()")
+        if self.ended() is not None or instruction not in COMMANDS or not self._may(instruction):
+            raise refusal(self, instruction)
         self.done += 1
         match instruction.method:
             case Drive.method:
@@ -107,7 +104,7 @@ class RobotEngine:
     def state_hash(self) -> str:
         """Return a hash of floor, body and battery; how many instructions it took is not part of it."""
         boxes, *rest = astuple(self.state)
-        return "b2:" + hashlib.blake2b(repr((sorted(boxes), rest)).encode(), digest_size=8).hexdigest()
+        return hashed(repr((sorted(boxes), rest)))
 
     def ended(self) -> str | None:
         """Return ARRIVED, EMPTY or None."""

@@ -1,20 +1,17 @@
-"""Ranks instructions by how soon the next mark can be reached after them. Owns no rule: it tries them on copies."""
+"""Ranks instructions by how soon the next mark can be reached after them; it tries them on copies of the engine."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from cartridges.kit.search import routes
+from cartridges.kit.rules import own
+from cartridges.kit.search import ranked
 from cartridges.robot.engine import MARKS, RobotEngine
 from kernel.contract import Engine, Option
-from kernel.errors import CartridgeError
-
-NO_WAY = -1000.0
-"""The score of an instruction that does not lead to the mark: lower than any way is long."""
 
 
 def _place(engine: RobotEngine) -> Hashable:
-    """What matters to the search; the battery only counts down."""
+    """Return what matters to the search; the battery only counts down."""
     state = engine.state
     return state.robot, state.heading, state.person, state.reached
 
@@ -27,17 +24,11 @@ class RobotPlanner:
 
         Raises CartridgeError for an engine that is not the robot's.
         """
-        if not isinstance(engine, RobotEngine):
-            raise CartridgeError(f"robot: the planner cannot rank for {engine!r}; give it a RobotEngine")
-        if engine.ended() is not None:
-            return []
-        reached = engine.state.reached
-        options = []
-        for instruction, route in routes(engine, _place, lambda after: after.state.reached > reached).items():
-            steps = len(route.plan)
-            if steps:
-                note = f"mark {MARKS[reached]} in {steps} step{'s' if steps > 1 else ''}"
-            else:
-                note = route.ended or "leads away"
-            options.append(Option(instruction, float(-steps) if steps else NO_WAY, note, route.plan))
-        return sorted(options, key=lambda option: -option.score)
+        robot = own(engine, RobotEngine)
+        reached = robot.state.reached
+        return ranked(
+            robot,
+            _place,
+            lambda after: after.state.reached > reached,
+            lambda way: f"mark {MARKS[reached]} in {len(way)} step{'s' if len(way) > 1 else ''}",
+        )

@@ -1,43 +1,40 @@
-"""The floor as a picture in characters. Owns no rule and no prompt wording."""
+"""What the model reads before it moves the robot, and the floor as a picture in characters."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from rich.panel import Panel
-from rich.text import Text
 
+from cartridges.kit.phrasing import offered
+from cartridges.kit.picture import grid
+from cartridges.kit.rules import own
 from cartridges.robot.engine import BATTERY, HEIGHT, MARKS, WIDTH, RobotEngine
-from cartridges.robot.prompts import prompt
+from cartridges.robot.guide import GUIDE
 from kernel.contract import Engine, Option
-from kernel.errors import CartridgeError
-from kernel.prompt import Prompt
+from kernel.prompt import Prompt, explained
 
 ARROWS = "^>v<"
 
 
 class RobotView:
-    """Words for the model, a floor for the person."""
+    """Words for the model, a floor for the person. Raises CartridgeError for an engine that is not the robot's."""
 
     def prompt(self, engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
-        """Return the prompt of one step."""
-        return prompt(engine, options, request)
+        """Return a request behind the guide if there is one, else the options with the planner's best marked."""
+        if request.strip() or not options:
+            return explained(request, GUIDE)
+        state = own(engine, RobotEngine).state
+        mark = f" Next: mark {MARKS[state.reached]}." if state.reached < len(state.marks) else ""
+        return offered(f"A robot on the floor.{mark}", options)
 
     def render(self, engine: Engine) -> Panel:
         """Return the floor: an arrow for the robot, P for the person, # for boxes, A to C for marks still ahead."""
-        if not isinstance(engine, RobotEngine):
-            raise CartridgeError(f"robot: the view cannot draw {engine!r}; give it a RobotEngine")
-        state = engine.state
+        state = own(engine, RobotEngine).state
         signs = dict.fromkeys(state.boxes, ("#", "yellow"))
         signs |= {cell: (MARKS[n], "bold green") for n, cell in enumerate(state.marks) if n >= state.reached}
         signs[state.person] = ("P", "bold magenta")
         signs[state.robot] = (ARROWS[state.heading], "bold cyan")
-        text = Text(no_wrap=True)
-        for y in range(HEIGHT):
-            for x in range(WIDTH):
-                sign, style = signs.get((x, y), ("·", "dim"))
-                text.append(sign + " ", style=style)
-            text.append("\n")
         motors = "running" if state.motors else "off"
-        text.append(f"battery {state.battery}/{BATTERY}, motors {motors}")
+        text = grid(signs, WIDTH, HEIGHT).append(f"battery {state.battery}/{BATTERY}, motors {motors}")
         return Panel(text, title="robot", expand=False)

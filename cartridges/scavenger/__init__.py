@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from cartridges.scavenger.cases import cases
+from functools import partial
+from pathlib import Path
+
 from cartridges.scavenger.engine import ScavengerEngine
 from cartridges.scavenger.guide import GUIDE
 from cartridges.scavenger.opcodes import NAME, OPCODES
 from cartridges.scavenger.planner import ScavengerPlanner
 from cartridges.scavenger.view import ScavengerView
+from kernel.casefile import requests
 from kernel.contract import Cartridge
+
+CASES = Path(__file__).with_name("cases.jsonl")
+"""Labelled requests, one right command each. Nothing may be tuned on `test`."""
 
 
 def make() -> Cartridge:
@@ -22,5 +28,5 @@ def make() -> Cartridge:
         view=ScavengerView(),
         planner=ScavengerPlanner(),
         guide=GUIDE,
-        cases=cases,
+        cases=partial(requests, CASES, GUIDE),
     )

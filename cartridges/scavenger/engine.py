@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Self, cast
 
+from cartridges.kit.rules import hashed, refusal
 from cartridges.scavenger.board import BUDGET, STEPS, Cell, draw
 from cartridges.scavenger.opcodes import COMMANDS, Go, Item, Take
-from kernel.errors import IllegalInstructionError
 from kernel.opcode import Instruction
 
 DELIVERED = "everything is delivered"
 FELL = "fell into a pit"
 SPENT = "no moves are left"
-
-_KNOWN = frozenset(COMMANDS)
 
 
 class ScavengerEngine:
@@ -48,10 +45,8 @@ class ScavengerEngine:
 
     def apply(self, instruction: Instruction) -> str:
         """Carry it out and say what happened."""
-        if (why := self.ended()) is not None:
-            raise IllegalInstructionError(f"scavenger: {instruction!r} comes too late: {why}")
-        if instruction not in _KNOWN or not self._may(instruction):
-            raise IllegalInstructionError(f"scavenger: {instruction!r} is not legal here; see legal()")
+        if self.ended() is not None or instruction not in COMMANDS or not self._may(instruction):
+            raise refusal(self, instruction)
         self.moves += 1
         args = instruction.args
         match instruction.method:
@@ -79,7 +74,7 @@ class ScavengerEngine:
         board = self.board
         fixed = (sorted(board.walls), sorted(board.pits), board.home, board.items)
         state = (fixed, self.position, self.carried, self.lying, self.delivered, self.moves)
-        return "b2:" + hashlib.blake2b(repr(state).encode(), digest_size=8).hexdigest()
+        return hashed(repr(state))
 
     def ended(self) -> str | None:
         """Return DELIVERED, FELL, SPENT or None."""

@@ -1,20 +1,17 @@
-"""Ranks instructions by how soon the next object is delivered after them. Owns no rule: it tries them on copies."""
+"""Ranks instructions by how soon the next object is delivered after them; it tries them on copies of the engine."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from cartridges.kit.search import routes
+from cartridges.kit.rules import own
+from cartridges.kit.search import ranked
 from cartridges.scavenger.engine import ScavengerEngine
 from kernel.contract import Engine, Option
-from kernel.errors import CartridgeError
-
-NO_WAY = -1000.0
-"""The score of an instruction that does not lead to a delivery: lower than any way is long."""
 
 
 def _place(engine: ScavengerEngine) -> Hashable:
-    """What matters to the search; the moves only count up."""
+    """Return what matters to the search; the moves only count up."""
     return engine.position, engine.carried, engine.lying, engine.delivered
 
 
@@ -26,17 +23,11 @@ class ScavengerPlanner:
 
         Raises CartridgeError for an engine that is not the scavenger's.
         """
-        if not isinstance(engine, ScavengerEngine):
-            raise CartridgeError(f"scavenger: the planner cannot rank for {engine!r}; give it a ScavengerEngine")
-        if engine.ended() is not None:
-            return []
-        had = engine.delivered
-        options = []
-        for instruction, route in routes(engine, _place, lambda after: after.delivered > had).items():
-            steps = len(route.plan)
-            if steps:
-                note = f"delivers the {route.plan[-1].args['item']} in {steps} move{'s' if steps > 1 else ''}"
-            else:
-                note = route.ended or "leads away"
-            options.append(Option(instruction, float(-steps) if steps else NO_WAY, note, route.plan))
-        return sorted(options, key=lambda option: -option.score)
+        scavenger = own(engine, ScavengerEngine)
+        delivered = scavenger.delivered
+        return ranked(
+            scavenger,
+            _place,
+            lambda after: after.delivered > delivered,
+            lambda way: f"delivers the {way[-1].args['item']} in {len(way)} move{'s' if len(way) > 1 else ''}",
+        )

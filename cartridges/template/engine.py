@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from kernel.errors import IllegalInstructionError
+from cartridges.kit.rules import hashed, refusal
 from kernel.opcode import Instruction
 
-from .opcodes import COMMANDS, NAME, Move
+from .opcodes import COMMANDS, Move
 
 FLOORS = 5
 PEOPLE = 3
@@ -53,7 +52,7 @@ class Lift:
     def apply(self, instruction: Instruction) -> str:
         """Carry it out and say what happened."""
         if instruction not in self.legal():
-            raise IllegalInstructionError(f"{NAME}: {instruction!r} is not legal here; see legal()")
+            raise refusal(self, instruction)
         state = replace(self.state, moves=self.state.moves + 1)
         if instruction.method == Move.method:
             state = replace(state, floor=state.floor + (1 if instruction.args["way"] == "up" else -1))
@@ -78,7 +77,7 @@ class Lift:
 
     def state_hash(self) -> str:
         """Return a hash of the whole state."""
-        return "b2:" + hashlib.blake2b(repr(self.state).encode(), digest_size=8).hexdigest()
+        return hashed(repr(self.state))
 
     def ended(self) -> str | None:
         """Return ARRIVED, SPENT or None."""

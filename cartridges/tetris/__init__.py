@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
+from cartridges.kit.rules import opcode_set
 from cartridges.tetris.cases import cases
 from cartridges.tetris.engine import TetrisEngine
 from cartridges.tetris.opcodes import NAME, OPCODES, OpcodeSet
 from cartridges.tetris.planner import TetrisPlanner
 from cartridges.tetris.view import TetrisView
 from kernel.contract import Cartridge
-from kernel.errors import UsageError, did_you_mean
 
 VERSION = "1"
 
@@ -22,13 +22,11 @@ def make(opcodes: OpcodeSet = "place") -> Cartridge:
 
     Raises UsageError for another set.
     """
-    if opcodes not in OPCODES:
-        raise UsageError(f"tetris: no set of opcodes {opcodes!r}{did_you_mean(opcodes, OPCODES)}")
     return Cartridge(
         name=NAME,
         version=VERSION,
         summary="Stack falling pieces so that full rows vanish.",
-        opcodes=(OPCODES[opcodes],),
+        opcodes=(opcode_set(NAME, opcodes, OPCODES),),
         engine=partial(TetrisEngine, opcodes),
         view=TetrisView(),
         planner=TetrisPlanner(),

@@ -15,16 +15,16 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
 from typing import Self
 
+from cartridges.kit.rules import hashed, opcode_set, refusal
 from cartridges.tetris.bag import WORD, draw
 from cartridges.tetris.board import KINDS, WIDTH, Paint, full_rows, painted, parse, picture
-from cartridges.tetris.opcodes import KEYS, OPCODES, SPOTS, Action, OpcodeSet
+from cartridges.tetris.opcodes import KEYS, NAME, OPCODES, SPOTS, Action, OpcodeSet
 from cartridges.tetris.pieces import PIECES, SPAWN_TOP, Shape
 from cartridges.tetris.placement import Placement, outcomes
 from cartridges.tetris.reach import Reach, free_corners, straight_down
-from kernel.errors import IllegalInstructionError, UsageError, did_you_mean
+from kernel.errors import UsageError
 from kernel.opcode import Instruction
 
 TOPPED_OUT = "topped out: there is no room for the next piece"
@@ -45,8 +45,7 @@ class TetrisEngine:
     )  # fmt: skip
 
     def __init__(self, opcodes: OpcodeSet = "moves", seed: int = 0) -> None:
-        if opcodes not in OPCODES:
-            raise UsageError(f"tetris: no set of opcodes {opcodes!r}{did_you_mean(str(opcodes), OPCODES)}")
+        opcode_set(NAME, opcodes, OPCODES)
         self.opcodes: OpcodeSet = opcodes
         self.reset(seed)
 
@@ -72,17 +71,15 @@ class TetrisEngine:
 
     def apply(self, instruction: Instruction) -> str:
         """Carry it out and say what happened; raises IllegalInstructionError and changes nothing if it may not be."""
-        if self._ended is not None:
-            raise IllegalInstructionError(f"tetris: {instruction!r} after the end; {self._ended}")
         if self.opcodes == "moves":
             key = _ACTIONS.get(instruction)
-            if key is None or not self._fits(key):
-                raise self._illegal(instruction)
+            if self._ended is not None or key is None or not self._fits(key):
+                raise refusal(self, instruction)
             return self.press(key)
         spot = _SPOTS.get(instruction)
-        top = None if spot is None else self._spots().get(spot)
+        top = None if self._ended is not None or spot is None else self._spots().get(spot)
         if spot is None or top is None:
-            raise self._illegal(instruction)
+            raise refusal(self, instruction)
         self._column, self._rotation, self._top = *spot, top
         return self._lock()
 
@@ -99,7 +96,7 @@ class TetrisEngine:
             self._board, *self._paint, self._kind, self._rotation, self._column, self._top, self._next,
             self._bag, self._random, self._pieces, self._lines, self._ended is None,
         )  # fmt: skip
-        return "b2:" + blake2b(repr(state).encode(), digest_size=8).hexdigest()
+        return hashed(repr(state))
 
     def ended(self) -> str | None:
         """Return TOPPED_OUT once a piece finds no room, else None."""
@@ -246,8 +243,3 @@ class TetrisEngine:
         self._placements = None
         if self._board & piece.spawn:
             self._ended = TOPPED_OUT
-
-    def _illegal(self, instruction: Instruction) -> IllegalInstructionError:
-        legal = [repr(each) for each in self.legal()]
-        some = ", ".join(legal[:5]) + (f" and {len(legal) - 5} more" if len(legal) > 5 else "")
-        return IllegalInstructionError(f"tetris: {instruction!r} is not legal now; legal are {some}")

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from cartridges.kit.rules import own
 from cartridges.tetris.board import FULL, ROW, WIDTH
 from cartridges.tetris.engine import TetrisEngine
 from cartridges.tetris.opcodes import KEYS, SPOTS
 from cartridges.tetris.placement import Placement
 from kernel.contract import Engine, Option
-from kernel.errors import CartridgeError
 from kernel.opcode import Instruction
 
 _FIRST_COLUMN = FULL // ROW
@@ -137,20 +137,19 @@ class TetrisPlanner:
         In place mode there is one for each legal placement. In moves mode there is one for each key with which a
         placement's key sequence begins, and it stands for the best of these placements; `plan` is its sequence.
         """
-        if not isinstance(engine, TetrisEngine):
-            raise CartridgeError(f"tetris: the planner cannot rank for {engine!r}; give it a TetrisEngine")
-        before = holes(engine.board)
+        game = own(engine, TetrisEngine)
+        before = holes(game.board)
         options: list[Option] = []
         begun = set()
-        for score, placement in self.placements(engine):
-            if engine.opcodes == "place":
+        for score, placement in self.placements(game):
+            if game.opcodes == "place":
                 plan: tuple[Instruction, ...] = (SPOTS[placement.column, placement.rotation],)
             elif placement.keys[0] in begun:
                 continue
             else:
                 plan = tuple(KEYS[key] for key in placement.keys)
                 begun.add(placement.keys[0])
-            options.append(Option(plan[0], score, in_words(engine.piece, placement, before), plan))
+            options.append(Option(plan[0], score, in_words(game.piece, placement, before), plan))
         return options
 
 

@@ -1,4 +1,4 @@
-"""The board for a person's eye: in colour or without, in a narrow window too. Knows no rule and no prompt's words."""
+"""Draws the board for a person, with or without colour, in a wide or a narrow window."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.text import Text
 
+from cartridges.kit.rules import own
 from cartridges.tetris import prompts
 from cartridges.tetris.board import KINDS, WIDTH
 from cartridges.tetris.engine import TetrisEngine
 from kernel.contract import Engine, Option
-from kernel.errors import CartridgeError
 from kernel.prompt import Prompt
 
 COLOURS = dict(zip(KINDS, ("cyan", "blue", "white", "yellow", "green", "magenta", "red"), strict=True))
@@ -72,14 +72,8 @@ class TetrisView:
 
     def prompt(self, engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
         """Return what the model reads; `prompts.prompt` says what it is."""
-        return prompts.prompt(_tetris(engine), options, request)
+        return prompts.prompt(own(engine, TetrisEngine), options, request)
 
     def render(self, engine: Engine) -> BoardPicture:
         """Return the picture of the state as it is now; it stays the same when the game goes on."""
-        return BoardPicture(_tetris(engine))
-
-
-def _tetris(engine: Engine) -> TetrisEngine:
-    if not isinstance(engine, TetrisEngine):
-        raise CartridgeError(f"tetris: the view cannot show {engine!r}; give it a TetrisEngine")
-    return engine
+        return BoardPicture(own(engine, TetrisEngine))

@@ -14,11 +14,9 @@ from typing import get_args
 
 import pytest
 
+from cartridges.home import CASES as HOME_FILE
+from cartridges.home import HINTS as HINTS_FILE
 from cartridges.home import make as make_home
-from cartridges.home.cases import FILE as HOME_FILE
-from cartridges.home.cases import HINTS_FILE
-from cartridges.home.cases import cases as home_cases
-from cartridges.home.cases import hints as home_hints
 from cartridges.home.opcodes import COMMANDS, Room
 from cartridges.tetris import make as make_tetris
 from cartridges.tetris.cases import cases as tetris_cases
@@ -41,7 +39,7 @@ def plain(text: str) -> str:
 
 HOME_SETS = pytest.mark.parametrize(
     ("file", "load", "each", "longest"),
-    [(HOME_FILE, home_cases, 3, 9), (HINTS_FILE, home_hints, 4, 15)],
+    [(HOME_FILE, make_home().cases, 3, 9), (HINTS_FILE, make_home().more_cases["hints"], 4, 15)],
     ids=["cases", "hints"],
 )
 """Both sets of the house: file, loader, requests of each command in each split, words of the longest request."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cartridges.kit.search import ranked
 from dispatch.checker import check_cartridge
 from dispatch.loading.registry import load
 from kernel.contract import Cartridge, Engine
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from cartridges.kit.gymnasium import GymnasiumEngine
 
 adapter = pytest.importorskip("cartridges.kit.gymnasium", reason="needs gymnasium: pip install 'cartridge-kernel[gym]'")
+gymnasium = pytest.importorskip("gymnasium")
 TERMINATED, TRUNCATED, wrap = adapter.TERMINATED, adapter.TRUNCATED, adapter.wrap
 
 
@@ -61,7 +63,7 @@ def test_a_step_after_the_end_and_an_unknown_action_are_refused() -> None:
         go(engine, "jump")
     go(engine, "right", "down")
     before = engine.state_hash()
-    with pytest.raises(IllegalInstructionError, match="is not legal"):
+    with pytest.raises(IllegalInstructionError, match=f"comes too late: {TERMINATED}"):
         go(engine, "up")
     assert (engine.ended(), engine.state_hash()) == (TERMINATED, before)
 
@@ -147,6 +149,35 @@ def test_a_planner_of_depth_one_looks_one_step_ahead_and_none_at_depth_zero() ->
     worst = cliff.planner.rank(started(cliff))[-1]
     assert (worst.instruction.args["action"], worst.score) == ("right", -100.0)
     assert wrap("CliffWalking-v1", ("up", "right", "down", "left"), name="cliff", depth=0).planner is None
+
+
+class Corridor(gymnasium.Env[int, int]):
+    """Six fields in a row, one starts on the third: a reward of 1 on the second, of 10 on the last."""
+
+    action_space = gymnasium.spaces.Discrete(2)
+    observation_space = gymnasium.spaces.Discrete(6)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        """Start on the third field."""
+        super().reset(seed=seed)
+        self.field = 2
+        return self.field, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        """Walk right on 1, left on 0; any reward ends it."""
+        self.field = max(0, min(5, self.field + (1 if action else -1)))
+        reward = {1: 1.0, 5: 10.0}.get(self.field, 0.0)
+        return self.field, reward, reward > 0, False, {}
+
+
+def test_a_larger_reward_is_worth_a_longer_way_which_a_search_for_the_nearest_goal_does_not_see() -> None:
+    """Left is 1 in one step, right is 10 in three: that is why this planner does not use `kit.search`."""
+    corridor = wrap(Corridor, ("left", "right"), name="corridor", depth=3)
+    assert corridor.planner is not None
+    options = corridor.planner.rank(started(corridor))
+    assert [(o.instruction.args["action"], o.score, len(o.plan)) for o in options] == [("right", 10, 3), ("left", 1, 1)]
+    nearest = ranked(started(corridor), lambda e: e.place(), lambda e: e.reward > 0, lambda way: f"in {len(way)}")
+    assert [(o.instruction.args["action"], len(o.plan)) for o in nearest] == [("left", 1), ("right", 3)]
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,11 @@ import random
 
 import pytest
 
+from cartridges.kit.search import NO_WAY
 from cartridges.robot import make
 from cartridges.robot.engine import ARRIVED, BATTERY, EMPTY, HEIGHT, WIDTH, RobotEngine, State
 from cartridges.robot.opcodes import COMMANDS
-from cartridges.robot.planner import NO_WAY, RobotPlanner
+from cartridges.robot.planner import RobotPlanner
 from kernel.errors import CartridgeError, IllegalInstructionError
 from kernel.opcode import Instruction
 from kernel.opcode.words import words

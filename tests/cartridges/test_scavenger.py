@@ -6,11 +6,12 @@ import random
 
 import pytest
 
+from cartridges.kit.search import NO_WAY
 from cartridges.scavenger import make
 from cartridges.scavenger.board import BUDGET, PITS, WALLS, Board, draw
 from cartridges.scavenger.engine import DELIVERED, FELL, SPENT, ScavengerEngine
 from cartridges.scavenger.opcodes import COMMANDS
-from cartridges.scavenger.planner import NO_WAY, ScavengerPlanner
+from cartridges.scavenger.planner import ScavengerPlanner
 from kernel.errors import CartridgeError, IllegalInstructionError
 from kernel.opcode.words import words
 

@@ -251,7 +251,7 @@ def test_illegal_instruction_is_refused_and_changes_nothing(opcodes: OpcodeSet, 
     """The error names the instruction and what would be legal; the state hash stays."""
     engine = TetrisEngine.drawn([], "O", opcodes=opcodes)
     before = engine.state_hash()
-    with pytest.raises(IllegalInstructionError, match="is not legal now; legal are tetris") as caught:
+    with pytest.raises(IllegalInstructionError, match="is not legal here; legal are tetris") as caught:
         engine.apply(instruction)
     assert repr(instruction) in str(caught.value)
     assert engine.state_hash() == before
@@ -293,7 +293,7 @@ def test_game_ends_when_the_next_piece_has_no_room() -> None:
     assert engine.legal() == []
     assert engine.placements() == ()
     before = engine.state_hash()
-    with pytest.raises(IllegalInstructionError, match="after the end; topped out"):
+    with pytest.raises(IllegalInstructionError, match="comes too late: topped out"):
         press(engine, "drop")
     assert engine.state_hash() == before
 

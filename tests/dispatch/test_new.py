@@ -26,7 +26,6 @@ FILES = [
     "README.md",
     "__init__.py",
     "cases.jsonl",
-    "cases.py",
     "engine.py",
     "guide.py",
     "opcodes.py",
@@ -56,7 +55,7 @@ def run(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_new_cartridge_is_complete_and_says_its_name_everywhere(tmp_path: Path) -> None:
-    """Eleven files; the name of the template is in none of them, in no file name either."""
+    """Ten files; the name of the template is in none of them, in no file name either."""
     files = write("robot2", tmp_path)
     assert [str(path.relative_to(tmp_path / "robot2")) for path in files] == FILES
     assert [path for path in files if "template" in path.name or "template" in path.read_text("utf-8").lower()] == []
