@@ -101,29 +101,21 @@ class Replay:
         reader: an open log, not yet iterated.
         make_cartridge: builds a cartridge from its record; its errors pass through.
         last: stop after this decision; None for all.
-        before: called with every decision before it is carried out, the engines in the state in which it was made.
 
     Attributes:
+        cartridges: by name, those that take part now.
         engines: by cartridge name, in the state after the last step.
         n: how many decisions verify so far.
         difference: the first one, once it was reached.
     """
 
-    def __init__(
-        self,
-        reader: LogReader,
-        make_cartridge: MakeCartridge,
-        *,
-        last: int | None = None,
-        before: Callable[[DecisionRecord], None] | None = None,
-    ) -> None:
+    def __init__(self, reader: LogReader, make_cartridge: MakeCartridge, *, last: int | None = None) -> None:
         self.reader = reader
         self.n = 0
         self.difference: Difference | None = None
         self.notes: list[str] = []
         self.cartridges: dict[str, Cartridge] = {}
         self.engines: dict[str, Engine] = {}
-        self.before = before
         self._last = last
         self._make = make_cartridge
         self._over = False
@@ -132,17 +124,27 @@ class Replay:
             self._start(record, make_cartridge(record))
 
     def __iter__(self) -> Iterator[Step]:
+        for record in self.decisions():
+            self._carry_out(record)
+            if self.difference is None:
+                yield Step(record, self.engines[record.cartridge], self.cartridges[record.cartridge])
+
+    def decisions(self) -> Iterator[DecisionRecord]:
+        """Iterate over the logged decisions instead, the engines in the state in which each was made.
+
+        A decision is carried out and verified when the next one is asked for.
+        """
         if self.difference is not None or self._stopped():
             return
         for record in self.reader:
             self._change()
-            if self.difference is None:
-                self.difference = self._apply(record)
+            if self.difference is None and record.cartridge not in self.engines:
+                self.difference = Difference(record.n, "cartridge", record.cartridge, self._only())
             if self.difference is not None:
                 return
-            self.n = record.n
-            yield Step(record, self.engines[record.cartridge], self.cartridges[record.cartridge])
-            if self._stopped():
+            yield record
+            self._carry_out(record)
+            if self.difference is not None or self._stopped():
                 return
         self._over = True
         self._change()
@@ -172,6 +174,9 @@ class Replay:
     def _stopped(self) -> bool:
         return self._last is not None and self.n >= self._last
 
+    def _only(self) -> str:
+        return f"only {', '.join(self.engines)}"
+
     def _change(self) -> None:
         """Let the cartridges join and leave that did so before the next decision."""
         while self.reader.changes and self.difference is None:
@@ -181,7 +186,7 @@ class Replay:
             elif change.cartridge in self.engines:
                 del self.cartridges[change.cartridge], self.engines[change.cartridge]
             else:
-                self.difference = Difference(self.n, "left", change.cartridge, f"only {', '.join(self.engines)}")
+                self.difference = Difference(self.n, "left", change.cartridge, self._only())
 
     def _start(self, record: CartridgeRecord, cartridge: Cartridge) -> None:
         engine = cartridge.engine()
@@ -192,13 +197,14 @@ class Replay:
         if record.state is not None and self.difference is None and record.state != engine.state_hash():
             self.difference = Difference(self.n, f"{record.name} state", record.state, engine.state_hash())
 
-    def _apply(self, record: DecisionRecord) -> Difference | None:
-        """Carry out one decision; return where it differs, or None."""
-        engine = self.engines.get(record.cartridge)
-        if engine is None:
-            return Difference(record.n, "cartridge", record.cartridge, f"only {', '.join(self.engines)}")
-        if self.before is not None:
-            self.before(record)
+    def _carry_out(self, record: DecisionRecord) -> None:
+        """Carry out and verify a decision, unless that was done already."""
+        if self.n < record.n and self.difference is None:
+            self.difference = self._apply(record, self.engines[record.cartridge])
+            self.n = self.n if self.difference else record.n
+
+    def _apply(self, record: DecisionRecord, engine: Engine) -> Difference | None:
+        """Let an engine take a logged instruction; return where it differs from the log, or None."""
         instruction = record.instruction.instruction()
         if instruction != HALT_INSTRUCTION:
             refused = False

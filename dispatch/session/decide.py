@@ -1,14 +1,15 @@
-"""Makes every decision of a log again and compares: the same choice, or by how much another one. Knows no screen.
+"""Makes every decision of a log again and compares: the choice is the same, or another one by some margin.
 
-The state in which a decision was made is that of the replay. The model reads the logged ids, unless its tokenizer is
-another one or none were logged: then the cartridge's view writes the prompt again from the state.
+A replay of the log provides the state in which each decision was made. The model reads the logged ids, unless its
+tokenizer is another one or no ids were logged: then the cartridge's view writes the prompt again from the state.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -17,12 +18,15 @@ from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Header
 from dispatch.log.replay import MakeCartridge, Replay, ReplayReport
 from dispatch.session.players import Choice, ModelPlayer, Situation
-from dispatch.session.session import Session
+from dispatch.session.situation import situation
 from kernel.api import Kernel
 from kernel.choose.decision import TOLERANCE
 from kernel.choose.rule import Rule, RuleName
 from kernel.errors import LogError, UsageError
 from kernel.opcode import Instruction
+
+RUNTIME = "llama-cpp-python"
+"""The package whose version may change scores."""
 
 
 class Divergence(BaseModel):
@@ -80,129 +84,141 @@ class DecideReport(BaseModel):
         return self.replay.good and (bool(self.changed) or not self.beyond)
 
 
-class Decider:
-    """Makes the decisions of one log again.
+@dataclass(frozen=True, slots=True)
+class Again:
+    """One decision, as it was made then and as it is made now."""
+
+    n: int
+    then: Instruction
+    now: Instruction
+    margin_then: float | None
+    margin_now: float
+    best: Instruction | None
+    """The planner's best option, where it has any."""
+    planner_then: float | None
+    planner_now: float | None
+    prompt: Literal["logged", "changed", "rewritten"]
+    """Whether the logged ids were read, whether the view would write them differently today, or wrote them anew."""
+
+    @property
+    def smaller_margin(self) -> float:
+        """The smaller one of the two margins."""
+        return self.margin_now if self.margin_then is None else min(self.margin_now, self.margin_then)
+
+    @property
+    def divergence(self) -> Divergence:
+        """What the report says of it."""
+        return Divergence(
+            n=self.n,
+            then=repr(self.then),
+            now=repr(self.now),
+            margin_then=self.margin_then,
+            margin_now=self.margin_now,
+            planner_then=self.planner_then,
+            planner_now=self.planner_now,
+        )
+
+
+def decide_again(
+    path: str | Path,
+    make_cartridge: MakeCartridge,
+    player: ModelPlayer,
+    changed: tuple[str, ...],
+    *,
+    tolerance: float = TOLERANCE,
+    last: int | None = None,
+) -> DecideReport:
+    """Decide a whole log again; raises LogError without a header or behind a redacted request.
 
     Args:
-        run: a replay, not yet iterated.
+        path: of the log.
+        make_cartridge: as of a replay.
         player: what decides now, with the cartridges of the log.
         changed: what `changes` found.
         tolerance: margins below it may come out differently.
+        last: stop after this decision.
     """
+    read_ids = not any(text.startswith(("tokenizer", "strategy")) for text in changed)
+    made: list[Again] = []
+    with LogReader(path) as reader:
+        run, prompts = Replay(reader, make_cartridge, last=last), Prompts()
+        player.max_tokens = reader.header.max_tokens or player.max_tokens
+        names = list(run.cartridges)
+        for record in run.decisions():
+            if "request" in (record.redacted or {}):
+                raise LogError(f"decision {record.n}: the request was redacted, so it cannot be decided again")
+            if list(run.cartridges) != names:  # some joined or left
+                names = list(run.cartridges)
+                player.use(list(run.cartridges.values()))
+            seen, _ = situation(run.cartridges, run.engines, record.n, record.request or "")
+            ids, nulls, rotations = prompts.take(record)
+            if ids and read_ids:
+                same = player.kernel.vocabulary.prompt(seen.prompt.parts) == ids
+                made.append(_again(record, seen, _choose(player, seen, ids, nulls, rotations), same))
+            else:
+                made.append(_again(record, seen, player.choose(seen), None))
+        return _report(run.report(), made, changed, tolerance)
 
-    def __init__(
-        self, run: Replay, player: ModelPlayer, changed: tuple[str, ...], tolerance: float = TOLERANCE
-    ) -> None:
-        self._run = run
-        self._player = player
-        player.max_tokens = run.reader.header.max_tokens or player.max_tokens
-        self._changed = changed
-        self._tolerance = tolerance
-        self._same_ids = not any(text.startswith(("tokenizer", "strategy")) for text in changed)
-        self._session = Session(list(run.cartridges.values()), player, seed=run.reader.header.seed)
-        self._session.cartridges, self._session.engines = run.cartridges, run.engines
-        self._names = list(run.cartridges)
-        self._prompts = Prompts()
-        self._agree = self._within = self._beyond = self._rewritten = self._prompts_changed = 0
-        self._ranked = self._first_then = self._first_now = 0
-        self._gains: list[float] = []
-        self._first: Divergence | None = None
-        self._first_beyond: Divergence | None = None
-        self._shift = 0.0
-        run.before = self._again
 
-    def report(self) -> DecideReport:
-        """Return what was found up to where the replay stands."""
-        gains = self._gains
-        return DecideReport(
-            replay=self._run.report(),
-            changed=self._changed,
-            tolerance=self._tolerance,
-            decisions=self._agree + self._within + self._beyond,
-            agree=self._agree,
-            within=self._within,
-            beyond=self._beyond,
-            first=self._first,
-            first_beyond=self._first_beyond,
-            largest_shift=self._shift,
-            planner_first_then=self._first_then / self._ranked if self._ranked else None,
-            planner_first_now=self._first_now / self._ranked if self._ranked else None,
-            planner_prefers_then=sum(gain < 0 for gain in gains),
-            planner_prefers_now=sum(gain > 0 for gain in gains),
-            planner_gain=sum(gains) / len(gains) if gains else None,
-            rewritten=self._rewritten,
-            prompts_changed=self._prompts_changed,
-        )
+def _choose(
+    player: ModelPlayer, seen: Situation, ids: list[int], nulls: list[list[int]], rotations: list[list[int]]
+) -> Choice:
+    """Let a player choose behind logged ids instead of the prompt that it would see."""
+    decision = player.kernel.decide_ids(
+        ids,
+        nulls,
+        player.opcodes,
+        player.opcodes.subset_of([player.leaf(i) for i in seen.choices]),
+        rule=player.rule,
+        prior=player.prior(seen.options),
+        number=seen.number,
+        rotations=rotations,
+    )
+    return player.said(decision, seen.number)
 
-    def _again(self, record: DecisionRecord) -> None:
-        if "request" in (record.redacted or {}):
-            raise LogError(f"decision {record.n}: the request was redacted, so it cannot be decided again")
-        if list(self._run.cartridges) != self._names:  # some joined or left
-            self._player.use(list(self._run.cartridges.values()))
-            self._names = list(self._run.cartridges)
-        situation, _ = self._session.situation(record.n, record.request or "")
-        choice = self._choose(situation, record)
-        then, now = record.instruction.instruction(), choice.instruction
-        scores = {option.instruction: option.score for option in reversed(situation.options)}
-        if situation.options:
-            best = situation.options[0].instruction
-            self._ranked += 1
-            self._first_then += then == best
-            self._first_now += now == best
-        self._compare(record, choice, then, now, scores)
 
-    def _choose(self, situation: Situation, record: DecisionRecord) -> Choice:
-        player = self._player
-        ids, nulls, rotations = self._prompts.take(record)
-        vocabulary = player.kernel.vocabulary
-        if not ids or not self._same_ids:
-            self._rewritten += 1
-            return player.choose(situation)
-        if vocabulary.prompt(situation.prompt.parts) != ids:
-            self._prompts_changed += 1
-        decision = player.kernel.decide_ids(
-            ids,
-            nulls,
-            player.opcodes,
-            player.opcodes.subset_of([player.leaf(i) for i in situation.choices]),
-            rule=player.rule,
-            prior=player.prior(situation.options),
-            number=record.n,
-            rotations=rotations,
-        )
-        return player.said(decision, record.n)
+def _again(record: DecisionRecord, seen: Situation, choice: Choice, same_prompt: bool | None) -> Again:
+    """Hold a logged decision against the choice that is made now; `same_prompt` is None where the view wrote it."""
+    scores = {option.instruction: option.score for option in reversed(seen.options)}
+    then, now = record.instruction.instruction(), choice.instruction
+    return Again(
+        n=record.n,
+        then=then,
+        now=now,
+        margin_then=record.margin,
+        margin_now=choice.decision.margin if choice.decision is not None else 0.0,
+        best=seen.options[0].instruction if seen.options else None,
+        planner_then=scores.get(then),
+        planner_now=scores.get(now),
+        prompt="rewritten" if same_prompt is None else "logged" if same_prompt else "changed",
+    )
 
-    def _compare(
-        self,
-        record: DecisionRecord,
-        choice: Choice,
-        then: Instruction,
-        now: Instruction,
-        scores: dict[Instruction, float],
-    ) -> None:
-        margin = choice.decision.margin if choice.decision is not None else 0.0
-        if then == now:
-            self._agree += 1
-            if record.margin is not None and not self._changed:
-                self._shift = max(self._shift, abs(record.margin - margin))
-            return
-        found = Divergence(
-            n=record.n,
-            then=repr(then),
-            now=repr(now),
-            margin_then=record.margin,
-            margin_now=margin,
-            planner_then=scores.get(then),
-            planner_now=scores.get(now),
-        )
-        self._first = self._first or found
-        if min(margin, margin if record.margin is None else record.margin) < self._tolerance:
-            self._within += 1
-        else:
-            self._beyond += 1
-            self._first_beyond = self._first_beyond or found
-        if then in scores and now in scores:
-            self._gains.append(scores[now] - scores[then])
+
+def _report(replay: ReplayReport, made: list[Again], changed: tuple[str, ...], tolerance: float) -> DecideReport:
+    agree, others = [d for d in made if d.then == d.now], [d for d in made if d.then != d.now]
+    beyond = [d for d in others if not d.smaller_margin < tolerance]  # NaN is no small margin
+    ranked = [d for d in made if d.best is not None]
+    gains = [d.planner_now - d.planner_then for d in others if d.planner_then is not None and d.planner_now is not None]
+    shifts = [abs(d.margin_then - d.margin_now) for d in agree if d.margin_then is not None and not changed]
+    return DecideReport(
+        replay=replay,
+        changed=changed,
+        tolerance=tolerance,
+        decisions=len(made),
+        agree=len(agree),
+        within=len(others) - len(beyond),
+        beyond=len(beyond),
+        first=others[0].divergence if others else None,
+        first_beyond=beyond[0].divergence if beyond else None,
+        largest_shift=max(shifts, default=0.0),
+        planner_first_then=sum(d.then == d.best for d in ranked) / len(ranked) if ranked else None,
+        planner_first_now=sum(d.now == d.best for d in ranked) / len(ranked) if ranked else None,
+        planner_prefers_then=sum(gain < 0 for gain in gains),
+        planner_prefers_now=sum(gain > 0 for gain in gains),
+        planner_gain=sum(gains) / len(gains) if gains else None,
+        rewritten=sum(d.prompt == "rewritten" for d in made),
+        prompts_changed=sum(d.prompt == "changed" for d in made),
+    )
 
 
 def logged_rule(header: Header) -> Rule | None:
@@ -234,9 +250,8 @@ def changes(header: Header, kernel: Kernel, model: str, rule: Rule, versions: Ma
         found.append("tokenizer: another one; prompts are bridged through the text")
     if (logged := logged_rule(header)) != rule:
         found.append(f"rule: {_words(logged)} then, {_words(rule)} now")
-    for name in ("llama-cpp-python",):
-        if header.versions.get(name) != versions.get(name):
-            found.append(f"{name}: {header.versions.get(name)} then, {versions.get(name)} now")
+    if (before := header.versions.get(RUNTIME)) != versions.get(RUNTIME):
+        found.append(f"{RUNTIME}: {before} then, {versions.get(RUNTIME)} now")
     return tuple(found)
 
 
@@ -249,21 +264,3 @@ def _words(rule: Rule | None) -> str:
         f"{f.name}={getattr(rule, f.name)!r}" for f in fields(rule) if getattr(rule, f.name) != getattr(plain, f.name)
     ]
     return " ".join([rule.name.value, *odd])
-
-
-def decide_again(
-    path: str | Path,
-    make_cartridge: MakeCartridge,
-    player: ModelPlayer,
-    changed: tuple[str, ...],
-    *,
-    tolerance: float = TOLERANCE,
-    last: int | None = None,
-) -> DecideReport:
-    """Decide a whole log again; raises LogError without a header or behind a redacted request."""
-    with LogReader(path) as reader:
-        run = Replay(reader, make_cartridge, last=last)
-        decider = Decider(run, player, changed, tolerance)
-        for _ in run:
-            pass
-        return decider.report()

@@ -11,13 +11,14 @@ from dispatch.log.records import DecisionRecord, Ending, Outcome
 from dispatch.log.resume import Resumption
 from dispatch.log.tally import Tally
 from dispatch.log.writer import LogWriter
-from dispatch.session.guides import asked_of_all, guide_of
-from dispatch.session.players import ModelPlayer, Open, Player, Situation, open_opcodes
+from dispatch.session.ending import count, over
+from dispatch.session.players import ModelPlayer, Player, Situation
+from dispatch.session.situation import situation
 from dispatch.session.turn import Turn, record
 from kernel.contract import Cartridge, Engine, Option
 from kernel.errors import IllegalInstructionError, UsageError, did_you_mean
-from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction
-from kernel.prompt import NOTHING, Explained
+from kernel.opcode import HALT_INSTRUCTION, Instruction
+from kernel.prompt import NOTHING
 
 
 class Session:
@@ -56,9 +57,8 @@ class Session:
         self._stopping: str | None = None
         self._torn = False
         self._last: tuple[Instruction, bool] | None = None
-        self._guide: tuple[tuple[Cartridge, ...], tuple[Explained, ...]] = ((), ())
         for limit in self.limits:
-            self._counts(limit)
+            count(limit, self.engines, 0)
 
     @classmethod
     def resume(cls, resumption: Resumption, player: Player, *, limits: Mapping[str, int | float] | None = None) -> Self:
@@ -214,37 +214,7 @@ class Session:
 
     def situation(self, number: int, request: str) -> tuple[Situation, tuple[Option, ...]]:
         """Return what the player sees now, and the planner's options that the prompt shows."""
-        legal: list[Instruction] = []
-        ranked: list[Option] = []
-        offered: list[Option] = []
-        written: list[Open] = []
-        for name, cartridge in self.cartridges.items():
-            engine = self.engines[name]
-            legal += engine.legal()
-            if engine.ended() is None:
-                written += open_opcodes(cartridge)
-            if cartridge.planner is not None and engine.ended() is None:
-                options = list(cartridge.planner.rank(engine))
-                ranked += options
-                offered += options[: cartridge.offered]
-        if any(issubclass(o, Halt) for c in self.cartridges.values() for o in c.opcodes):
-            legal.append(HALT_INSTRUCTION)
-        if len(self.cartridges) > 1:
-            prompt = asked_of_all(request, self._explained())
-            return Situation(number, legal, ranked, prompt, open=written, asked=bool(request)), ()
-        ((name, cartridge),) = self.cartridges.items()
-        prompt = cartridge.view.prompt(self.engines[name], offered, request)
-        if request and offered and prompt == cartridge.view.prompt(self.engines[name], (), request):
-            offered = []  # the view does not show them beside a request
-        ratified = [option.instruction for option in offered] if cartridge.ratifies else []
-        return Situation(number, legal, ranked, prompt, ratified, written, bool(request)), tuple(offered)
-
-    def _explained(self) -> tuple[Explained, ...]:
-        """Return what the commands of those that take part now mean."""
-        several = tuple(self.cartridges.values())
-        if self._guide[0] != several:
-            self._guide = several, guide_of(several)
-        return self._guide[1]
+        return situation(self.cartridges, self.engines, number, request)
 
     def _started(self, cartridge: Cartridge) -> Engine:
         engine = cartridge.engine()
@@ -264,25 +234,9 @@ class Session:
             self._end(Ending.INTERRUPTED, self._stopping)
         if self.ending is not None:
             return True
-        reasons = {name: engine.ended() for name, engine in self.engines.items()}
-        if all(reason is not None for reason in reasons.values()):
-            told = [f"{name}: {reason}" if len(reasons) > 1 else str(reason) for name, reason in reasons.items()]
-            self._end(Ending.RULES, "; ".join(told))
-            return True
-        for limit, most in self.limits.items():
-            if any(count >= most for count in self._counts(limit)):
-                self._end(Ending.LIMIT, f"{most} {limit}")
-                return True
-        return False
-
-    def _counts(self, name: str) -> list[int | float]:
-        if name == "decisions":
-            return [self.tally.decisions]
-        found = [engine.summary().get(name) for engine in self.engines.values()]
-        counts = [value for value in found if isinstance(value, int | float)]
-        if not counts:
-            raise UsageError(f"{' '.join(self.cartridges)}: nothing here counts {name!r}, so it is no limit")
-        return counts
+        if (found := over(self.engines, self.limits, self.tally.decisions)) is not None:
+            self._end(*found)
+        return self.ending is not None
 
     def _guard(self, turn: Turn) -> None:
         if not turn.moved and self._last == (turn.instruction, False):

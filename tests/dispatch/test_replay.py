@@ -12,8 +12,9 @@ import pytest
 
 from cartridges.tetris import make as make_tetris
 from dispatch.log.objects import CartridgeRecord, InstructionRecord, LegalRow, Offer
+from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Ending, Header, Outcome
-from dispatch.log.replay import Step, Verdict, replay
+from dispatch.log.replay import Replay, Step, Verdict, replay
 from dispatch.log.writer import LogWriter
 from kernel.contract import Cartridge
 from kernel.errors import CartridgeError, IllegalInstructionError
@@ -42,6 +43,32 @@ def test_a_whole_log_verifies_step_by_step(log: Path, counter: SimpleNamespace) 
     assert report.decisions == 10
     assert report.sentence == "verified: 10 whole decisions verify to the end: limit (decisions)"
     assert (report.damage, report.difference, report.notes) == (None, None, ())
+
+
+def test_decisions_come_with_the_engine_as_it_was_before_them(log: Path, counter: SimpleNamespace) -> None:
+    """Each is carried out when the next one is asked for, so the verdict at the end is that of a whole replay."""
+    with LogReader(log) as reader:
+        run = Replay(reader, counter.make)
+        state, before, after = run.engines["counter"].state_hash(), [], []
+        for record in run.decisions():
+            before.append((run.n, run.engines["counter"].state_hash()))
+            after.append((record.n, record.state))
+        assert before == [(0, state), *after[:-1]]
+        assert len(after) > 3
+        assert run.report().verdict is Verdict.VERIFIED
+
+
+def test_deciding_stops_where_the_engine_disagrees(log: Path, counter: SimpleNamespace) -> None:
+    """The decision that does not hold is handed out, since it is verified only afterwards; none follows it."""
+    with LogReader(log) as reader:
+        run = Replay(reader, counter.make)
+        numbers = []
+        for record in run.decisions():
+            numbers.append(record.n)
+            if record.n == 3:
+                run.engines["counter"].reset(0)
+        assert numbers == [1, 2, 3]
+        assert (run.n, run.report().verdict) == (2, Verdict.DIFFERENT)
 
 
 def test_a_log_of_no_decisions_verifies(tmp_path: Path, counter: SimpleNamespace) -> None:
