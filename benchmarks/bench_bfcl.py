@@ -37,7 +37,7 @@ from kernel.api import Kernel
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.contract import Cartridge
 from kernel.errors import BuildError
-from kernel.opcode.imported import SchemaOpcode
+from kernel.opcode.opcode import SchemaOpcode
 from kernel.opcode.tools import read_tools
 from kernel.write.stages import Stages
 from kernel.write.writer import write_freely

@@ -19,7 +19,7 @@ from kernel.canon import canonical
 from kernel.contract import Cartridge, Engine, Option
 from kernel.errors import CartridgeError, IllegalInstructionError, OpcodeError, did_you_mean
 from kernel.opcode import Halt, Instruction
-from kernel.opcode.imported import SchemaOpcode
+from kernel.opcode.opcode import SchemaOpcode
 from kernel.opcode.tools import read_tools
 from kernel.opcode.words import function_name
 from kernel.prompt import Part, Prompt

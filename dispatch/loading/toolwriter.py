@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kernel.errors import CartridgeError, UsageError
 from kernel.opcode import NAME
-from kernel.opcode.imported import SchemaOpcode
+from kernel.opcode.opcode import SchemaOpcode
 from kernel.opcode.tools import Imported, Tool
 from kernel.opcode.words import function_name
 

@@ -11,7 +11,7 @@ from typing import Any
 from kernel.api import Kernel
 from kernel.canon import canonical
 from kernel.errors import UsageError
-from kernel.opcode.imported import read_schema
+from kernel.opcode.domains import read_schema
 from kernel.prompt import Part
 from kernel.shape.keywords import Note
 from kernel.shape.recogniser import Recogniser

@@ -1,76 +1,35 @@
-"""What may be said: an opcode is declared, an instruction is decoded. Knows no wire form, no tokens, no game."""
+"""Opcodes: the classes that declare what a model may say, written by hand or made from a JSON Schema."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kernel.canon import canonical
 from kernel.errors import OpcodeError
-from kernel.shape.listing import Counter, texts
-from kernel.shape.scalars import LISTED
-from kernel.shape.schema import Argument, read_parameters
+from kernel.opcode.domains import arguments_of, combinations, parameters_of, read_schema, why_open
+from kernel.opcode.instruction import HALT_INSTRUCTION, NAME, Instruction
+from kernel.shape.argument import Argument, Parameters
+from kernel.shape.keywords import Note
 
-__all__ = ["HALT", "HALT_INSTRUCTION", "NAME", "Argument", "Halt", "Instruction", "Opcode", "canonical"]
-
-NAME = re.compile(r"[a-z][a-z0-9_-]*")
-HALT = "halt"
 MAX_INSTANCES = 2_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Instruction:
-    """One opcode as decoded and parsed, with its arguments.
-
-    The arguments are kept as canonical JSON text, so that two instructions are equal exactly when their
-    types agree as well (`1`, `true` and `"1"` are three values) and hashing is cheap.
-
-    >>> Instruction.of("tetris", "place", column=7, rotation=2)
-    tetris.place(column=7, rotation=2)
-    """
-
-    cartridge: str
-    method: str
-    arguments: str = "{}"
-
-    @classmethod
-    def of(cls, cartridge: str, method: str, /, **args: object) -> Self:
-        """Build one from Python values, in the order given."""
-        return cls(cartridge, method, canonical(args))
-
-    @property
-    def args(self) -> dict[str, Any]:
-        """The arguments as a new dict, in declaration order."""
-        loaded: dict[str, Any] = json.loads(self.arguments)
-        return loaded
-
-    @property
-    def name(self) -> str:
-        """`cartridge.method`, or `halt` for the shared halt."""
-        return f"{self.cartridge}.{self.method}" if self.cartridge else self.method
-
-    def __repr__(self) -> str:
-        return f"{self.name}({', '.join(f'{k}={v!r}' for k, v in self.args.items())})"
-
-
-HALT_INSTRUCTION = Instruction("", HALT)
-"""The instruction that ends a session; it belongs to no cartridge and is stored once."""
+"""The combinations of arguments up to which the values of an opcode are listed."""
+MAX_INSTANCES_OF_SCHEMA = 4096
+"""The same for an opcode of a JSON Schema: nobody wrote an engine that says which of more are legal."""
 
 
 class Opcode(BaseModel):
     """A declared instruction. Subclass it; the fields are the arguments, the docstring says what it does.
 
     The method is the class name in snake case unless `method` says otherwise. `wire_phrase` is a template such as
-    "{column} {rotation}": how the compact wire form spells the arguments when method first, then values, is not the
-    best way for a model to say it. It names every required argument once.
+    "{column} {rotation}", for an opcode that is better not said as its method followed by its values; it names every
+    required argument once. `kernel.opcode.spelling` says both.
 
     >>> class Light(Opcode):
     ...     '''Switch the light.'''
@@ -120,24 +79,16 @@ class Opcode(BaseModel):
 
         Raises OpcodeError when `is_open`.
         """
-        if (reason := _open(cls)) is not None:
+        if (reason := _why_open(cls)) is not None:
             raise OpcodeError(reason)
-        listed = [
-            [
-                *([] if a.required or a.default is not None else [""]),
-                *(f"{canonical(a.name)}:{text}" for text in dict.fromkeys(texts(a.shape))),
-            ]
-            for a in cls.arguments()
-        ]
-        for values in itertools.product(*listed):
-            yield cls.from_arguments("{" + ",".join(filter(None, values)) + "}")
+        yield from map(cls.from_arguments, combinations(cls.arguments()))
 
     @classmethod
     def is_open(cls) -> bool:
         """Return whether its values cannot be listed, so that they are written: a field is open (a free string, an
         unbounded number), or there are more combinations than MAX_INSTANCES.
         """
-        return _open(cls) is not None
+        return _why_open(cls) is not None
 
     @classmethod
     def from_json_schema(cls, name: str, schema: Mapping[str, Any] | str | Path | None) -> type[Opcode]:
@@ -150,9 +101,7 @@ class Opcode(BaseModel):
         >>> [i.instruction("toy") for i in Beep.instances()]
         [toy.beep(), toy.beep(times=1), toy.beep(times=2), toy.beep(times='1')]
         """
-        from kernel.opcode.imported import opcode_of, read_schema
-
-        return opcode_of(name, read_schema(name, schema))
+        return SchemaOpcode.declare(name, read_schema(name, schema))
 
 
 class Halt(Opcode):
@@ -163,35 +112,99 @@ class Halt(Opcode):
         return HALT_INSTRUCTION
 
 
+class SchemaOpcode(Opcode):
+    """An opcode that a JSON Schema declares; `Opcode.from_json_schema` makes the class.
+
+    `values` are the arguments that were given, by name, in the order of their declaration.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    method: ClassVar[str] = "schema_opcode"
+    schema_: ClassVar[Mapping[str, Any]] = {}
+    parameters: ClassVar[Parameters]
+    _most: ClassVar[int] = MAX_INSTANCES_OF_SCHEMA
+    original: ClassVar[str] = ""
+    """The name of the tool as its server has it."""
+
+    values: dict[str, Any]
+
+    def instruction(self, cartridge: str) -> Instruction:
+        """See Opcode."""
+        return Instruction(cartridge, self.method, canonical(self.values))
+
+    @classmethod
+    def from_arguments(cls, arguments: str) -> Self:
+        """See Opcode."""
+        names: list[str] = []
+
+        def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+            """Take objects from the inside out, so that the last one is that of the arguments."""
+            names[:] = [name for name, _ in found]
+            return dict(found)  # in a map a key may come twice, no grammar can tell; as everywhere, the last one counts
+
+        try:
+            values = json.loads(arguments, object_pairs_hook=pairs, parse_constant=_no_constant)
+        except ValueError as error:
+            raise OpcodeError(f"{cls.method}: {arguments!r} is no JSON: {error}") from error
+        if not isinstance(values, dict):
+            raise OpcodeError(f"{cls.method}: {arguments!r} is no object of arguments")
+        if len(set(names)) < len(names):
+            raise OpcodeError(f"{cls.method}: an argument comes twice in {names}")
+        known = {argument.name: argument for argument in cls.arguments()}
+        for name in values:
+            if name not in known:
+                raise OpcodeError(f"{cls.method}.{name}: there is no such argument; there is: {', '.join(known)}")
+        for name, argument in known.items():
+            if name not in values:
+                if argument.required:
+                    raise OpcodeError(f"{cls.method}.{name}: is missing")
+            elif not argument.recogniser.accepts(canonical(values[name])):
+                schema = cls.schema_.get("properties", {}).get(name, {})
+                raise OpcodeError(f"{cls.method}.{name}: {values[name]!r} does not satisfy {canonical(schema)}")
+        return cls(values={name: values[name] for name in known if name in values})
+
+    @classmethod
+    def declare(cls, method: str, schema: Mapping[str, Any] | None, *, original: str = "") -> type[SchemaOpcode]:
+        """Return the opcode class of a schema of arguments; None is a schema without arguments.
+
+        Args:
+            original: the name of the tool as its server has it, where that is not the method.
+        """
+        text = (schema or {}).get("description") or original or method
+        body = {
+            "__doc__": text if isinstance(text, str) else method,
+            "__module__": __name__,
+            "method": method,
+            "schema_": dict(schema or {}),
+            "parameters": parameters_of(original or method, schema),
+            "original": original or method,
+        }
+        return type(_class_name(method), (SchemaOpcode,), body)
+
+    @classmethod
+    def arguments(cls) -> tuple[Argument, ...]:
+        """See Opcode."""
+        return cls.parameters.arguments
+
+    @classmethod
+    def notes(cls) -> tuple[Note, ...]:
+        """Return what of the schema is not held to the letter."""
+        return cls.parameters.notes
+
+
 @cache
 def _arguments(opcode: type[Opcode]) -> tuple[Argument, ...]:
-    """Read the JSON schema that pydantic writes of the class; a key that has a default is written all the same."""
-    schema = opcode.model_json_schema()
-    fields = opcode.model_fields
-    found = read_parameters(opcode.method, schema).arguments
-    out = []
-    for argument in found:
-        field = fields[argument.name]
-        default = None if field.is_required() else _plain(field.get_default(call_default_factory=True))
-        out.append(replace(argument, default=default))
-    return tuple(out)
+    return arguments_of(opcode.method, opcode)
 
 
 @cache
-def _open(opcode: type[Opcode]) -> str | None:
-    """Return why the values of an opcode cannot be listed, or None."""
-    size = 1
-    for argument in opcode.arguments():
-        count = Counter()(argument.shape)
-        if count > LISTED:
-            return (
-                f"{opcode.method}.{argument.name}: not a finite domain of at most {LISTED} values; "
-                "use Literal, Enum, bool, None, or a number with bounds on both sides and a step"
-            )
-        size *= count + (not argument.required and argument.default is None)
-    return f"{opcode.method}: {size} combinations are more than {opcode._most}" if size > opcode._most else None
+def _why_open(opcode: type[Opcode]) -> str | None:
+    return why_open(opcode.method, opcode.arguments(), opcode._most)
 
 
-def _plain(value: Any) -> str:
-    """Return a default as JSON text: an enum member is its value, a model its fields."""
-    return canonical(TypeAdapter(type(value)).dump_python(value, mode="json"))
+def _class_name(method: str) -> str:
+    return "".join(part.capitalize() for part in method.replace("-", "_").split("_")) or "Tool"
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")

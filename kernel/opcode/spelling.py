@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 
 from kernel.canon import canonical
+from kernel.shape.argument import Argument
 from kernel.shape.objects import Member, mapping
-from kernel.shape.schema import Argument
 from kernel.shape.shape import EMPTY, Alt, Except, Scalar, Shape, alt, listed, seq
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")

@@ -1,4 +1,4 @@
-"""Tool lists as the OpenAI API and MCP's `tools/list` write them, read into opcodes. Knows no tokens and no cartridge.
+"""Reads tool lists, as the OpenAI API and MCP's `tools/list` write them, into opcodes.
 
 A tool that cannot be held is left out with its reason and the others stay. Names become methods; two tools whose names
 become the same are left out both, whichever came first.
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from kernel.errors import OpcodeError
-from kernel.opcode import HALT, NAME
-from kernel.opcode.imported import SchemaOpcode, opcode_of
+from kernel.opcode.instruction import HALT, NAME
+from kernel.opcode.opcode import SchemaOpcode
 from kernel.shape.dialect import speaks, translate
 from kernel.shape.keywords import Note, Report
 
@@ -90,7 +90,7 @@ def read_tools(source: str | Path | Sequence[Any] | Mapping[str, Any]) -> Import
     notes: list[Note] = []
     for tool in distinct:
         try:
-            opcode = opcode_of(method_of(tool.name), tool.schema, original=tool.name)
+            opcode = SchemaOpcode.declare(method_of(tool.name), tool.schema, original=tool.name)
         except OpcodeError as error:
             refusals.append(Refusal(tool.name, str(error)))
             continue

@@ -6,7 +6,8 @@ import keyword
 from collections.abc import Iterable
 
 from kernel.canon import canonical
-from kernel.opcode.opcode import Instruction, Opcode
+from kernel.opcode.instruction import Instruction
+from kernel.opcode.opcode import Opcode
 
 
 def words(instruction: Instruction) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from kernel.shape.recogniser import Recogniser
 from kernel.shape.shape import Alt, Both, Chars, Except, Ref, Repeat, Scalar, Seq, Shape, Text
 
+LISTED = 1 << 17
+"""Values of one argument up to which they are listed, and so become a trie; beyond it a grammar holds them."""
 MANY = 1 << 62
 """What a Counter says when there are more texts than anyone can list, or endlessly many."""
 

@@ -9,13 +9,12 @@ from typing import Any
 
 from kernel.errors import OpcodeError
 from kernel.shape.keywords import Report
+from kernel.shape.listing import LISTED
 from kernel.shape.numbers import FRACTION, integer, number
 from kernel.shape.recogniser import Recogniser
 from kernel.shape.shape import EMPTY, Both, Chars, Repeat, Scalar, Shape, Text, alt, listed, seq
 from kernel.shape.strings import NARROWER, format_shape, string
 
-LISTED = 1 << 17
-"""Values of one argument up to which they are listed, and so become a trie; beyond it a grammar holds them."""
 OF_NUMBERS = {
     "int32": (-(2**31), 2**31 - 1),
     "uint32": (0, 2**32 - 1),

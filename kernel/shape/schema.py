@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from kernel.canon import canonical
+from kernel.shape.argument import Argument, Parameters
 from kernel.shape.keywords import ANNOTATIONS, BOUND, TYPES, Note, Report
 from kernel.shape.listing import Counter, texts
 from kernel.shape.merge import Merger
@@ -25,36 +25,6 @@ from kernel.shape.strings import string
 
 SMALL = 4096
 """Arrays and alternatives up to which all values are compared with each other."""
-
-
-@dataclass(frozen=True)
-class Argument:
-    """One argument of an opcode.
-
-    Attributes:
-        shape: of its value as JSON text.
-        default: the JSON text that a missing value stands for; None when missing means missing.
-    """
-
-    name: str
-    shape: Shape
-    required: bool
-    default: str | None = None
-    description: str = ""
-
-    @cached_property
-    def recogniser(self) -> Recogniser:
-        """Reads texts of the value, made at the first use."""
-        return Recogniser(self.shape)
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """What the schema of an opcode's arguments says: the arguments in order, their text, what was noted."""
-
-    arguments: tuple[Argument, ...]
-    shape: Shape
-    notes: tuple[Note, ...]
 
 
 def read_parameters(tool: str, schema: Mapping[str, Any] | None) -> Parameters:
