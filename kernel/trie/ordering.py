@@ -43,7 +43,11 @@ class Ordering:
         return np.flatnonzero(self.starts[1:] == self.starts[:-1]).tolist()
 
     def duplicates(self) -> list[tuple[int, int]]:
-        """Return (i, j), i < j, for each sequence j that was there before as i; by j."""
+        """Return (i, j), i < j, for each sequence j that was there before as i; by j.
+
+        >>> Ordering.of(np.array([7, 8, 7], np.int32), np.array([0, 1, 2, 3])).duplicates()
+        [(0, 2)]
+        """
         _, equal = self._begins()
         if not len(equal):
             return []
@@ -71,7 +75,11 @@ class Ordering:
         return sorted(zip(self.order[proper].tolist(), self.order[longer].tolist(), strict=True))
 
     def begins_another(self) -> NDArray[np.bool_]:
-        """Return for each sequence whether it is a proper prefix of another one."""
+        """Return for each sequence whether it is a proper prefix of another one.
+
+        >>> Ordering.of(np.array([1, 2, 1, 2, 3, 4], np.int32), np.array([0, 2, 5, 6])).begins_another()
+        array([ True, False, False])
+        """
         marks = np.zeros(len(self.order), np.bool_)
         marks[[i for i, _ in self.prefixes()]] = True
         return marks
@@ -82,24 +90,6 @@ class Ordering:
         begins = np.flatnonzero(self.shared[1:] == lengths[:-1])
         equal = lengths[begins] == lengths[begins + 1]
         return begins[~equal], begins[equal]
-
-
-def proper_prefixes(ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return for each sequence whether it is a proper prefix of another one.
-
-    >>> proper_prefixes(np.array([1, 2, 1, 2, 3, 4], np.int32), np.array([0, 2, 5, 6]))
-    array([ True, False, False])
-    """
-    return Ordering.of(ids, offsets).begins_another()
-
-
-def duplicates(ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Return (i, j), i < j, for each sequence j that was there before as i.
-
-    >>> duplicates(np.array([7, 8, 7], np.int32), np.array([0, 1, 2, 3]))
-    [(0, 2)]
-    """
-    return Ordering.of(ids, offsets).duplicates()
 
 
 def extended(

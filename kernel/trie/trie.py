@@ -1,4 +1,4 @@
-"""Path-compressed prefix tree over token ids, in integer arrays. Knows no text, no model, no game.
+"""Path-compressed prefix tree over token ids, in integer arrays.
 
     sequences 0: 5 6 7    1: 5 6 8 9    2: 4        ranks: 2, 0, 1
 
@@ -20,9 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel.errors import BuildError
-from kernel.trie.ordering import Ordering, check, duplicates, proper_prefixes
-
-__all__ = ["Trie", "duplicates", "proper_prefixes"]
+from kernel.trie.ordering import Ordering, check
 
 Ints = NDArray[np.int32]
 NAMED = 5
@@ -166,12 +164,6 @@ class Trie:
         """Return the ranks lo .. hi of the leaves below an edge."""
         lo, child = self._edge_lo[edge], self._edge_child[edge]
         return lo, lo + 1 if child < 0 else self._node_hi[child]
-
-    @cached_property
-    def edge_hi(self) -> Ints:
-        """One past the last rank below each edge; made at the first use, `bounds` gives it for one edge."""
-        leaf = self.edge_child < 0
-        return np.where(leaf, self.edge_lo + np.int32(1), self.node_hi[np.where(leaf, 0, self.edge_child)])
 
     def leaf(self, edge: int) -> int:
         """Return the leaf at the end of a leaf edge; raises ValueError for an edge that goes on."""

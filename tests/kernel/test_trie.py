@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel.errors import BuildError
-from kernel.trie.ordering import Ordering, duplicates, extended, proper_prefixes
+from kernel.trie.ordering import Ordering, extended
 from kernel.trie.trie import Trie
 
 # A toy vocabulary, drawn as a tree of its pieces:
@@ -61,7 +61,6 @@ def check_against_brute_force(trie: Trie, sequences: list[list[int]]) -> None:
             for cut in range(1, len(tail)):
                 assert brute_next(sequences, path + tail[:cut]) == [tail[cut]]
             lo, hi = trie.bounds(edge)
-            assert hi == trie.edge_hi[edge]
             below = sorted(i for i, s in enumerate(sequences) if s[: len(path) + len(tail)] == path + tail)
             assert sorted(trie.order[lo:hi].tolist()) == below
             if trie.child(edge) < 0:
@@ -103,15 +102,13 @@ def test_order_prefixes_and_duplicates_equal_the_definition(sequences: list[list
         assert a[:shared] == b[:shared]
         assert a[shared : shared + 1] != b[shared : shared + 1] or len(a) == len(b) == shared
     begins = [any(o[: len(s)] == s and len(o) > len(s) for o in sequences) for s in sequences]
-    assert proper_prefixes(ids, offsets).tolist() == begins
+    assert ordering.begins_another().tolist() == begins
     assert [i for i, _ in ordering.prefixes()] == [i for i, b in enumerate(begins) if b]
     assert all(
         sequences[j][: len(sequences[i])] == sequences[i] and len(sequences[j]) > len(sequences[i])
         for i, j in ordering.prefixes()
     )
-    assert duplicates(ids, offsets) == [
-        (sequences.index(s), j) for j, s in enumerate(sequences) if sequences.index(s) < j
-    ]
+    assert ordering.duplicates() == [(sequences.index(s), j) for j, s in enumerate(sequences) if sequences.index(s) < j]
 
 
 @given(few_ids, st.lists(st.integers(0, 9), max_size=3))
