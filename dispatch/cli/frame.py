@@ -40,7 +40,7 @@ def piece(row: TokenRow) -> str:
     ('␣left', '<f0 9f>')
     """
     if row.hex is not None:
-        return f"<{bytes.fromhex(row.hex).hex(' ')}>"
+        return f"<{row.piece.hex(' ')}>"
     return shown(row.text or "").replace(" ", "␣") or "<empty>"
 
 

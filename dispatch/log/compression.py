@@ -1,7 +1,8 @@
-"""Opens logs for reading and packs them for writing, by gzip or zstd. Knows bytes only.
+"""Opens logs for reading, compressed or not, and compresses the lines of new ones with gzip or zstd.
 
-Packing ends a block after every line, so that a killed session loses no more than it would in a plain file; that costs
-some of the gain. A packed file that is cut or broken reads like a plain one that ends there.
+Every line ends a block of the compressed stream and is written at once, so a killed session loses no more than it would
+in a plain file; the price is a lower compression ratio. A compressed file that is cut or broken reads like a plain one
+that ends there.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from kernel.errors import LogError
 
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
-PACKED = (".gz", ".zst")
-"""Suffixes of the logs that are packed while they are written."""
+SUFFIXES = (".gz", ".zst")
+"""Suffixes of the logs that are compressed while they are written."""
 _CHUNK = 1 << 16
 
 
-class Unpacker(Protocol):
+class Decompressor(Protocol):
     """What zlib and the zstd modules agree on."""
 
     @property
@@ -37,18 +38,18 @@ class Unpacker(Protocol):
         """Return what `data` adds."""
 
 
-class Unpacked(io.RawIOBase):
-    """A raw stream of the unpacked bytes of `source`; several streams one after the other are read as one.
+class DecompressedStream(io.RawIOBase):
+    """A raw stream of the decompressed bytes of `source`; several streams one after the other are read as one.
 
     Attributes:
         fault: why it ended early, or None. A missing end mark is no fault of its own.
     """
 
-    def __init__(self, source: BinaryIO, make: Callable[[], Unpacker]) -> None:
+    def __init__(self, source: BinaryIO, make: Callable[[], Decompressor]) -> None:
         self.fault: str | None = None
         self._source = source
         self._make = make
-        self._unpacker = make()
+        self._decompressor = make()
         self._ready = memoryview(b"")
         self._over = False
 
@@ -57,7 +58,7 @@ class Unpacked(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill `buffer` and return how many bytes; 0 at the end or where the packed data is broken."""
+        """Fill `buffer` and return how many bytes; 0 at the end or where the compressed data is broken."""
         while not self._ready and not self._over:
             self._pull()
         count = min(len(buffer), len(self._ready))
@@ -79,30 +80,31 @@ class Unpacked(io.RawIOBase):
         try:
             self._ready = memoryview(self._feed(data))
         except Exception as error:  # zlib and the zstd modules each have their own class
-            self.fault = f"the packed data is broken: {error}"
+            self.fault = f"the compressed data is broken: {error}"
             self._over = True
             self._ready = memoryview(self._salvage(data))
 
     def _feed(self, data: bytes) -> bytes:
-        """Return what `data` unpacks to, going on to the next stream where one ends."""
+        """Return what `data` decompresses to, going on to the next stream where one ends."""
         out = b""
         while data:
-            if self._unpacker.eof:
-                self._unpacker = self._make()
-            out += self._unpacker.decompress(data)
-            data = self._unpacker.unused_data if self._unpacker.eof else b""
+            if self._decompressor.eof:
+                self._decompressor = self._make()
+            out += self._decompressor.decompress(data)
+            data = self._decompressor.unused_data if self._decompressor.eof else b""
         return out
 
     def _salvage(self, data: bytes) -> bytes:
-        """Return what can be had of the chunk with the break in it: unpackers drop what they had when they fail.
+        """Return what can be had of the chunk in which the data is broken.
 
-        So everything is unpacked once more up to this chunk, and then byte by byte.
+        A decompressor that fails drops what it had, so everything is decompressed once more up to this chunk, and then
+        the chunk byte by byte.
         """
         if not self._source.seekable():
             return b""
         left = self._source.tell() - len(data)
         self._source.seek(0)
-        self._unpacker = self._make()
+        self._decompressor = self._make()
         while left:
             again = self._source.read(min(_CHUNK, left))
             self._feed(again)
@@ -115,7 +117,7 @@ class Unpacked(io.RawIOBase):
 
 
 def open_log(path: Path) -> io.BufferedReader:
-    """Open a log for reading; packed data is known by its first bytes, whatever the file is called.
+    """Open a log for reading; compressed data is known by its first bytes, whatever the file is called.
 
     Raises LogError when there is no such file, it is not one, or it needs a module that is missing.
     """
@@ -125,18 +127,18 @@ def open_log(path: Path) -> io.BufferedReader:
         raise LogError(f"log: cannot read {str(path)!r}: {error.strerror}") from error
     magic = source.peek(4)[:4]
     if magic.startswith(GZIP):
-        return io.BufferedReader(Unpacked(source, lambda: zlib.decompressobj(wbits=31)), _CHUNK)
+        return io.BufferedReader(DecompressedStream(source, lambda: zlib.decompressobj(wbits=31)), _CHUNK)
     if magic == ZSTD:
-        return io.BufferedReader(Unpacked(source, zstd(path).ZstdDecompressor), _CHUNK)
+        return io.BufferedReader(DecompressedStream(source, zstd(path).ZstdDecompressor), _CHUNK)
     return source
 
 
-Pack = Callable[[bytes, bool], bytes]
-"""Packs the next line; True with the last one, which ends the stream."""
+Compress = Callable[[bytes, bool], bytes]
+"""Compresses the next line; True with the last one, which ends the stream."""
 
 
-def packer(path: Path) -> Pack:
-    """Return what packs the lines of a new log, as its suffix says: `.gz`, `.zst`, anything else is plain."""
+def compressor(path: Path) -> Compress:
+    """Return what compresses the lines of a new log, as its suffix says: `.gz`, `.zst`, anything else is plain."""
     if path.suffix == ".gz":
         gzip = zlib.compressobj(wbits=31)
         return lambda line, last: gzip.compress(line) + gzip.flush(zlib.Z_FINISH if last else zlib.Z_SYNC_FLUSH)
@@ -147,7 +149,7 @@ def packer(path: Path) -> Pack:
 
 
 def zstd(path: Path) -> Any:
-    """Return the module that packs and unpacks zstd: Python's own from 3.14, or its backport."""
+    """Return the zstd module: Python's own from 3.14, or its backport."""
     try:
         from compression import zstd as module  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
@@ -155,7 +157,7 @@ def zstd(path: Path) -> Any:
             from backports import zstd as module  # type: ignore[import-not-found,unused-ignore]
         except ImportError:
             raise LogError(
-                f"log: {str(path)!r} is packed with zstd, and the package 'backports.zstd' is not installed: "
-                "pip install 'cartridge-kernel[zstd]', or pack it with gzip"
+                f"log: {str(path)!r} is compressed with zstd, and the package 'backports.zstd' is not installed: "
+                "pip install 'cartridge-kernel[zstd]', or compress it with gzip"
             ) from None
     return module

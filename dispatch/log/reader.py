@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from pydantic import ValidationError
 
-from dispatch.log.compression import Unpacked, open_log
+from dispatch.log.compression import DecompressedStream, open_log
 from dispatch.log.damage import MAX_LINE, Damage, Fault, diagnose
 from dispatch.log.encoding import START, decode, link, unseal
 from dispatch.log.records import FORMAT, DecisionRecord, Header, Joined, Left, Outcome, Resumed
@@ -22,6 +21,17 @@ from kernel.errors import LogError
 
 CHANGES_KEPT = 10_000
 """So many cartridges may join or leave between two decisions."""
+
+
+class End(NamedTuple):
+    """Where a line of a log ends."""
+
+    length: int
+    """Bytes up to there, decompressed."""
+    chain: str
+    """The line's chain value."""
+    newline: bool
+    """Whether the line has its newline; the last one of a cut file may lack it and be whole."""
 
 
 class LogReader:
@@ -35,9 +45,8 @@ class LogReader:
         outcome: the last line, once it was reached; None for a session that was killed.
         damage: the first damage, once it was reached.
         notes: what is odd and harmless (a changed line ending, an unknown event).
-        resumed: where the session was broken off and went on.
         changes: cartridges that joined or left, oldest first; whoever carries them out takes them off.
-        place: bytes (unpacked) up to the end of the last good line that is no outcome, and its chain value.
+        end: where the last good line ends that is no outcome.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -46,11 +55,8 @@ class LogReader:
         self.outcome: Outcome | None = None
         self.damage: Damage | None = None
         self.notes: list[str] = []
-        self.resumed: list[Resumed] = []
         self.changes: deque[Joined | Left] = deque(maxlen=CHANGES_KEPT)
-        self.place = (0, START)
-        self._good = 0
-        self._chain = START
+        self.end = self._end = End(0, START, newline=True)
         self._line = 0
         self._blank = 0
         self._last = b""
@@ -73,9 +79,9 @@ class LogReader:
                 yield record
 
     @property
-    def packed(self) -> bool:
-        """Whether the file is packed."""
-        return isinstance(getattr(self._file, "raw", None), Unpacked)
+    def compressed(self) -> bool:
+        """Whether the file is compressed."""
+        return isinstance(getattr(self._file, "raw", None), DecompressedStream)
 
     def close(self) -> None:
         """Close the file."""
@@ -84,9 +90,7 @@ class LogReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.close()
 
     def _header(self) -> Header:
@@ -117,10 +121,8 @@ class LogReader:
             )
         if link(START, parts[0]) != parts[1]:
             raise LogError(f"{where}: line 1, the header, was changed: its checksum does not fit")
-        self._chain = parts[1]
-        self._good = self._blank + length
+        self.end = self._end = End(self._blank + length, parts[1], line.endswith(b"\n"))
         self._blank = 0
-        self.place = (self._good, self._chain)
         try:
             return Header.model_validate(data)
         except ValidationError as error:
@@ -135,7 +137,7 @@ class LogReader:
             self._blank += len(line)
             self._note(f"line {self._line} is blank")
         raw = getattr(self._file, "raw", None)
-        if isinstance(raw, Unpacked) and raw.fault:
+        if isinstance(raw, DecompressedStream) and raw.fault:
             if self.outcome is not None:
                 self._note(raw.fault)
             else:
@@ -150,15 +152,14 @@ class LogReader:
             self._damaged(Fault.TRAILING, f"{len(bare)} bytes follow the outcome")
             return None
         parts = unseal(bare)
-        if parts is None or link(self._chain, parts[0]) != parts[1]:
+        if parts is None or link(self._end.chain, parts[0]) != parts[1]:
             at = self._line
-            fault, detail = diagnose(line, self._last, self.n + 1, self._chain, self._rest())
+            fault, detail = diagnose(line, self._last, self.n + 1, self._end.chain, self._rest())
             self.damage = Damage(at, self.n + 1, fault, detail)
             return None
         if line.endswith(b"\r\n"):
             self._note("line endings were changed")
-        self._chain = parts[1]
-        self._good += self._blank + len(line)
+        self._end = End(self._end.length + self._blank + len(line), parts[1], line.endswith(b"\n"))
         self._blank = 0
         self._last = bare
         return parts[0]
@@ -173,7 +174,7 @@ class LogReader:
                 if record.n != self.n + 1:
                     raise ValueError(f"n is {record.n}")
                 self.n += 1
-                self.place = (self._good, self._chain)
+                self.end = self._end
                 return record
             if event == "outcome":
                 outcome = Outcome.model_validate(data)
@@ -185,7 +186,6 @@ class LogReader:
                 resumed = Resumed.model_validate(data)
                 if resumed.n != self.n:
                     raise ValueError(f"n is {resumed.n}")
-                self.resumed.append(resumed)
             elif event in ("joined", "left"):
                 change = (Joined if event == "joined" else Left).model_validate(data)
                 if change.n != self.n:
@@ -195,7 +195,7 @@ class LogReader:
                 raise ValueError("a second header")
             else:
                 self._note(f"line {self._line} is {event!r}, which this version does not know")
-            self.place = (self._good, self._chain)
+            self.end = self._end
         except ValueError as error:
             self._damaged(Fault.INVALID, _first(error) if isinstance(error, ValidationError) else str(error))
         return None

@@ -6,11 +6,12 @@ Knows no model and no player.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
-from dispatch.log.compression import PACKED, Pack, open_log, packer
+from dispatch.log.compression import SUFFIXES, Compress, compressor, open_log
 from dispatch.log.damage import MAX_LINE, Fault
 from dispatch.log.encoding import unseal
 from dispatch.log.prompts import Prompts
@@ -22,6 +23,9 @@ from dispatch.log.tally import Tally
 from dispatch.log.writer import LogWriter, OnError, Place, lock
 from kernel.contract import Cartridge, Engine
 from kernel.errors import LogError, UsageError
+
+PART = 1 << 16
+"""Bytes that are copied at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +75,16 @@ def resume(
                 tally.add(step.record)
                 last, prompt = step.record, fold.take(step.record)[0] or prompt
             report = run.report()
-        good, chain = reader.place
-        dropped, lines = _rest(path, good)
+        dropped, lines = _rest(path, reader.end.length)
         _check(report, reader, lines)
-        pack = packer(path)
-        if reader.packed:
-            fd = _packed_again(path, fd, good, pack)
+        compress = compressor(path)
+        if reader.compressed:
+            fd = _compressed_again(path, fd, reader.end.length, compress)
         else:
-            os.ftruncate(fd, good)
-        if not _ends_in_newline(path, good):
-            os.write(fd, pack(b"\n", False))
-        writer = LogWriter.onto(path, fd, pack, Place(chain, reader.n, prompt), redact, on_error)
+            os.ftruncate(fd, reader.end.length)
+        if not reader.end.newline:
+            os.write(fd, compress(b"\n", False))
+        writer = LogWriter.onto(path, fd, compress, Place(reader.end.chain, reader.n, prompt), redact, on_error)
     except BaseException:
         os.close(fd)
         raise
@@ -100,8 +103,8 @@ def _check(report: ReplayReport, reader: LogReader, lines: bool) -> None:
     damage = reader.damage
     if damage is not None and (lines or damage.fault not in (Fault.CUT, Fault.NULS)):
         raise LogError(f"{where} is damaged before its end: {damage}")
-    if reader.packed and reader.path.suffix not in PACKED:
-        raise LogError(f"{where} is packed, but its name does not end in {' or '.join(PACKED)}; rename it")
+    if reader.compressed and reader.path.suffix not in SUFFIXES:
+        raise LogError(f"{where} is compressed, but its name does not end in {' or '.join(SUFFIXES)}; rename it")
 
 
 def _check_salt(header: Header, redact: Redactor | None) -> None:
@@ -115,35 +118,26 @@ def _rest(path: Path, good: int) -> tuple[int, bool]:
     """Return how many bytes follow the good part, and whether there is a line of a log among them."""
     count, lines = 0, False
     with open_log(path) as file:
-        _skip(file, good)
+        for _ in _parts(file, good):
+            pass
         while line := file.readline(MAX_LINE):
             count += len(line)
             lines = lines or unseal(line.rstrip(b"\r\n")) is not None
     return count, lines
 
 
-def _skip(file: BufferedReader, count: int) -> None:
-    while count > 0 and (part := file.read(min(count, 1 << 16))):
-        count -= len(part)
+def _compressed_again(path: Path, fd: int, good: int, compress: Compress) -> int:
+    """Compress the good part into a new file in place of the old one and return it, locked.
 
-
-def _ends_in_newline(path: Path, good: int) -> bool:
-    with open_log(path) as file:
-        _skip(file, good - 1)
-        return file.read(1) == b"\n"
-
-
-def _packed_again(path: Path, fd: int, good: int, pack: Pack) -> int:
-    """Pack the good part into a new file in place of the old one and return it, locked; a cut stream cannot go on."""
+    A stream that was cut cannot go on, and one that was ended cannot be cut.
+    """
     fresh = path.with_name(path.name + ".resumed")
     new = lock(fresh)
     try:
         os.ftruncate(new, 0)
         with open_log(path) as file:
-            while good > 0:
-                part = file.read(min(good, 1 << 16))
-                good -= len(part)
-                os.write(new, pack(part, False))
+            for part in _parts(file, good):
+                os.write(new, compress(part, False))
         os.fsync(new)
         fresh.replace(path)
     except BaseException:
@@ -152,3 +146,10 @@ def _packed_again(path: Path, fd: int, good: int, pack: Pack) -> int:
         raise
     os.close(fd)
     return new
+
+
+def _parts(file: BufferedReader, count: int) -> Iterator[bytes]:
+    """Yield the next `count` bytes of a file, part by part."""
+    while count > 0 and (part := file.read(min(count, PART))):
+        count -= len(part)
+        yield part

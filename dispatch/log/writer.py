@@ -12,10 +12,9 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, NamedTuple, Self
 
-from dispatch.log.compression import Pack, packer
+from dispatch.log.compression import Compress, compressor
 from dispatch.log.encoding import START, encode, seal
 from dispatch.log.objects import CartridgeRecord, Record
 from dispatch.log.prompts import delta, nearest
@@ -46,7 +45,7 @@ class LogWriter:
     """Writes one session: the header at once, then decisions, then the outcome. Use it as a context manager.
 
     Args:
-        path: a new file, packed when it ends in `.gz` or `.zst`. One that holds anything already is refused, and so
+        path: a new file, compressed when it ends in `.gz` or `.zst`. One that holds anything already is refused, and so
             is one that another writer holds.
         header: line 1.
         redact: drops prompts and requests and writes salted hashes of them instead.
@@ -66,7 +65,7 @@ class LogWriter:
         on_error: OnError = "stop",
     ) -> None:
         self._begin(Path(path), redact, on_error)
-        self._pack = packer(self.path)
+        self._compress = compressor(self.path)
         self._fd = lock(self.path)
         self._regular = stat.S_ISREG(os.fstat(self._fd).st_mode)
         try:
@@ -78,11 +77,13 @@ class LogWriter:
             raise
 
     @classmethod
-    def onto(cls, path: Path, fd: int, pack: Pack, place: Place, redact: Redactor | None, on_error: OnError) -> Self:
+    def onto(
+        cls, path: Path, fd: int, compress: Compress, place: Place, redact: Redactor | None, on_error: OnError
+    ) -> Self:
         """Return a writer that goes on at the end of an open, locked file; dispatch/resume.py says what that takes."""
         writer = cls.__new__(cls)
         writer._begin(path, redact, on_error)
-        writer._pack, writer._fd, writer._regular = pack, fd, True
+        writer._compress, writer._fd, writer._regular = compress, fd, True
         writer._chain, writer._n, writer._prompt = place
         return writer
 
@@ -167,9 +168,7 @@ class LogWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.close()
 
     def _write(self, record: Record, n: int, prompt: Sequence[int], *, last: bool = False) -> None:
@@ -181,7 +180,7 @@ class LogWriter:
         if self.error is not None:
             return
         line, chain = seal(encode(record), self._chain)
-        self._pending = _Pending(os.fstat(self._fd).st_size, self._pack(line, last), Place(chain, n, prompt))
+        self._pending = _Pending(os.fstat(self._fd).st_size, self._compress(line, last), Place(chain, n, prompt))
         self._settle()
 
     def _settle(self) -> None:

@@ -1,4 +1,4 @@
-"""Packed logs read like plain ones, cut or broken ones up to the break."""
+"""Compressed logs read like plain ones, cut or broken ones up to the break."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ SUFFIXES = ["gz", pytest.param("zst", marks=pytest.mark.skipif(not has_zstd(), r
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_packed_log_verifies_and_is_smaller(tmp_path: Path, counter: SimpleNamespace, suffix: str) -> None:
+def test_a_compressed_log_verifies_and_is_smaller(tmp_path: Path, counter: SimpleNamespace, suffix: str) -> None:
     """The same lines as the plain file, in fewer bytes."""
     plain = counter.write(tmp_path / "log.jsonl", decisions=200)
-    packed = counter.write(tmp_path / f"log.jsonl.{suffix}", decisions=200)
-    assert replay(packed, counter.make).sentence == replay(plain, counter.make).sentence
-    with LogReader(plain) as one, LogReader(packed) as other:
+    compressed = counter.write(tmp_path / f"log.jsonl.{suffix}", decisions=200)
+    assert replay(compressed, counter.make).sentence == replay(plain, counter.make).sentence
+    with LogReader(plain) as one, LogReader(compressed) as other:
         assert list(one) == list(other)
-    assert packed.stat().st_size < plain.stat().st_size / 2
+    assert compressed.stat().st_size < plain.stat().st_size / 2
 
 
-def test_ordinary_gunzip_reads_a_whole_packed_log(tmp_path: Path, counter: SimpleNamespace) -> None:
+def test_ordinary_gunzip_reads_a_whole_compressed_log(tmp_path: Path, counter: SimpleNamespace) -> None:
     """Other tools see one proper stream with its end mark and checksum."""
     plain = counter.write(tmp_path / "log.jsonl")
     assert gzip.decompress(counter.write(tmp_path / "log.gz").read_bytes()) == plain.read_bytes()
@@ -57,7 +57,7 @@ def test_several_gzip_streams_are_read_as_one(tmp_path: Path, counter: SimpleNam
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_packed_log_that_was_not_ended_holds_every_line(
+def test_a_compressed_log_that_was_not_ended_holds_every_line(
     tmp_path: Path, counter: SimpleNamespace, suffix: str
 ) -> None:
     """What a killed session leaves: each line is there as soon as it was written."""
@@ -69,8 +69,8 @@ def test_a_packed_log_that_was_not_ended_holds_every_line(
             assert replay(path, counter.make).decisions == n
 
 
-def test_a_packed_log_cut_anywhere_reads_up_to_the_cut(tmp_path: Path, counter: SimpleNamespace) -> None:
-    """Never more than was left, never an error from the unpacker; decisions grow with the length."""
+def test_a_compressed_log_cut_anywhere_reads_up_to_the_cut(tmp_path: Path, counter: SimpleNamespace) -> None:
+    """Never more than was left, never an error from the decompressor; decisions grow with the length."""
     path = counter.write(tmp_path / "log.gz", decisions=8)
     data, counts = path.read_bytes(), []
     for length in range(0, len(data), 3):
@@ -88,7 +88,7 @@ def test_a_packed_log_cut_anywhere_reads_up_to_the_cut(tmp_path: Path, counter: 
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_packed_log_broken_anywhere_never_verifies_what_was_not_written(
+def test_a_compressed_log_broken_anywhere_never_verifies_what_was_not_written(
     tmp_path: Path, counter: SimpleNamespace, suffix: str
 ) -> None:
     """300 flipped bits: each decision that is given out is one that was written, and none before the flip is lost."""
@@ -122,13 +122,13 @@ def test_a_packed_log_broken_anywhere_never_verifies_what_was_not_written(
 
 
 def test_broken_packing_is_named(tmp_path: Path, counter: SimpleNamespace) -> None:
-    """Garbage inside the stream: the line where it ends and the unpacker's reason."""
+    """Garbage inside the stream: the line where it ends and the decompressor's reason."""
     path, lines = tmp_path / "log.gz", counter.write(tmp_path / "log.jsonl").read_bytes().splitlines(keepends=True)
     good = zlib.compressobj(wbits=31)
     path.write_bytes(good.compress(b"".join(lines[:4])) + good.flush(zlib.Z_FULL_FLUSH) + b"\xff" * 100)
     report = replay(path, counter.make)
     assert (report.verdict, report.decisions) == (Verdict.DAMAGED, 3)
-    assert "line 5 (decision 4): changed: the packed data is broken" in report.sentence
+    assert "line 5 (decision 4): changed: the compressed data is broken" in report.sentence
 
 
 def test_a_missing_zstd_module_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,5 +136,5 @@ def test_a_missing_zstd_module_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     for name in ("compression", "backports"):
         monkeypatch.setitem(__import__("sys").modules, name, None)
     (tmp_path / "log.zst").write_bytes(b"\x28\xb5\x2f\xfd rest")
-    with pytest.raises(LogError, match=r"log\.zst' is packed .* pip install 'cartridge-kernel\[zstd\]'"):
+    with pytest.raises(LogError, match=r"log\.zst' is compressed .* pip install 'cartridge-kernel\[zstd\]'"):
         LogReader(tmp_path / "log.zst")

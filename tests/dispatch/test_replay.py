@@ -14,7 +14,7 @@ from cartridges.tetris import make as make_tetris
 from dispatch.log.objects import CartridgeRecord, InstructionRecord, LegalRow, Offer
 from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Ending, Header, Outcome
-from dispatch.log.replay import Replay, Step, Verdict, replay
+from dispatch.log.replay import Replay, Verdict, replay
 from dispatch.log.writer import LogWriter
 from kernel.contract import Cartridge
 from kernel.errors import CartridgeError, IllegalInstructionError
@@ -31,12 +31,12 @@ def log(tmp_path: Path, counter: SimpleNamespace) -> Path:
 def test_a_whole_log_verifies_step_by_step(log: Path, counter: SimpleNamespace) -> None:
     """Every step is shown with the engine in the state after it."""
     seen: list[tuple[int, str]] = []
-
-    def on_step(step: Step) -> None:
-        seen.append((step.record.n, step.engine.state_hash()))
-        assert step.record.state == step.engine.state_hash()
-
-    report = replay(log, counter.make, on_step)
+    with LogReader(log) as reader:
+        run = Replay(reader, counter.make)
+        for step in run:
+            seen.append((step.record.n, step.engine.state_hash()))
+            assert step.record.state == step.engine.state_hash()
+        report = run.report()
     assert [n for n, _ in seen] == list(range(1, 11))
     assert report.verdict is Verdict.VERIFIED
     assert report.good
@@ -218,9 +218,10 @@ def test_scores_that_are_not_finite_do_not_disturb_a_replay(tmp_path: Path, coun
     with LogWriter(tmp_path / "log", counter.header()) as log:
         log.decision(record.model_copy(update={"legal": rows}))
         log.outcome(Outcome(decisions=1, ending=Ending.LIMIT))
-    seen: list[DecisionRecord] = []
-    report = replay(tmp_path / "log", counter.make, lambda step: seen.append(step.record))
-    assert report.verdict is Verdict.VERIFIED
+    with LogReader(tmp_path / "log") as reader:
+        run = Replay(reader, counter.make)
+        seen = [step.record for step in run]
+        assert run.report().verdict is Verdict.VERIFIED
     assert seen[0].instruction.instruction() == Instruction.of("counter", "add", by=2)
     assert seen[0].legal is not None
     assert [row.logprob for row in seen[0].legal[:1]] == [-math.inf]

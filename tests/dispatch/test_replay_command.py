@@ -23,8 +23,9 @@ from cartridges.tetris import make as make_tetris
 from dispatch.cli.frame import Frame, shown
 from dispatch.cli.replay import make_cartridge, replay_command
 from dispatch.log.objects import CartridgeRecord, InstructionRecord, LedgerStep, LegalRow, TokenRow
+from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Ending, Header, Outcome
-from dispatch.log.replay import Step, replay
+from dispatch.log.replay import Replay
 from dispatch.log.writer import LogWriter
 from kernel.opcode import Instruction
 
@@ -213,8 +214,8 @@ def test_replay_stops_at_to(log: Path) -> None:
 @pytest.mark.parametrize("width", [12, 40, 79, 80, 200])
 def test_a_frame_fits_its_width_and_shows_what_the_mask_removed(log: Path, width: int) -> None:
     """No line is wider than the terminal, no byte of the log steers it, and the ledger is there."""
-    steps: list[Step] = []
-    replay(log, make_cartridge, steps.append)
+    with LogReader(log) as reader:
+        steps = list(Replay(reader, make_cartridge))
     console = Console(width=width, color_system=None, force_terminal=False)
     with console.capture() as capture:
         console.print(Frame(steps[0], ledger=True))

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dispatch.log.cursor import Cursor
-from dispatch.log.replay import Step, Verdict, replay
+from dispatch.log.reader import LogReader
+from dispatch.log.replay import Replay, Verdict
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +54,8 @@ def test_the_cursor_stops_before_the_damage(tmp_path: Path, counter: SimpleNames
 def test_kept_steps_do_not_change_when_the_game_goes_on(tmp_path: Path, counter: SimpleNamespace) -> None:
     """A replay's own engine is live; the cursor's steps are copies."""
     path = counter.write(tmp_path / "log.jsonl")
-    live: list[Step] = []
-    replay(path, counter.make, live.append)
+    with LogReader(path) as reader:
+        live = list(Replay(reader, counter.make))
     assert live[0].engine is live[-1].engine
     with Cursor(path, counter.make) as cursor:
         first = cursor.go(1)
