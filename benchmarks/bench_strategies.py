@@ -29,6 +29,7 @@ from dispatch.session.evaluate import wilson
 from dispatch.session.players import declared
 from dispatch.wire.wire import Wire
 from kernel.api import Kernel
+from kernel.choose.question import Question
 from kernel.choose.rule import Rule, RuleName
 from kernel.contract import Cartridge, Engine, Option
 from kernel.opcode import Instruction
@@ -92,7 +93,7 @@ def choices(
         asked = prompt if marks else Prompt(prompt.nulls[0])
         asked = asked if strategy is None else told(asked, strategy)
         subset = opcodes.subset_of([place[instruction] for instruction in legal])
-        chosen.append(kernel.decide(asked, opcodes, subset, rule=rule).index)
+        chosen.append(kernel.decide(Question(kernel.ids(asked), opcodes, subset, rule)).index)
     return chosen
 
 

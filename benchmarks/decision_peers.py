@@ -25,6 +25,7 @@ from trie_peers import LLGuidance
 
 from kernel.api import Kernel
 from kernel.backends.llama_cpp import LlamaCppBackend
+from kernel.choose.question import Question
 from kernel.choose.rule import Rule, RuleName
 from kernel.memory.memory import Memory
 from kernel.prompt import Prompt
@@ -110,8 +111,9 @@ class Ours(Contestant):
         self._opcodes = self._kernel.compile(literals)
 
     def choose(self, case: Case) -> str:
-        subset = self._opcodes.subset_of(case.legal)
-        return self.bodies[self._kernel.decide(case.prompt, self._opcodes, subset, rule=Rule(self.rule)).index]
+        legal = self._opcodes.subset_of(case.legal)
+        question = Question(self._kernel.ids(case.prompt), self._opcodes, legal, Rule(self.rule))
+        return self.bodies[self._kernel.decide(question).index]
 
 
 class OursGreedy(Ours):

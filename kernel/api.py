@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -13,18 +12,17 @@ from typing import Self
 
 from kernel import recent
 from kernel.backends.base import Backend
-from kernel.choose.chooser import Chooser, Floats
+from kernel.choose.chooser import Chooser
 from kernel.choose.decision import Decision
-from kernel.choose.nulls import NULLS_KEPT, Nulls
+from kernel.choose.null_cache import NULLS_KEPT, NullCache
+from kernel.choose.question import PromptIds, Question
 from kernel.choose.rule import Rule
 from kernel.errors import UsageError
 from kernel.memory.memory import Memory
-from kernel.memory.rows import Watch
 from kernel.models.catalogue import cache_dir
 from kernel.prompt import Part, Prompt
 from kernel.text.bulk import Progress
 from kernel.trie.opcodes import Literal, OpcodeSet, compile_cached, compiled_from
-from kernel.trie.subset import Subset
 
 SETS_KEPT = 32
 
@@ -53,7 +51,7 @@ class Kernel:
         self.memory = Memory(backend)
         nulls = None
         if cache is not None:
-            nulls = Nulls(cache / "nulls", f"{backend.fingerprint} {version('llama-cpp-python')}", _log.warning)
+            nulls = NullCache(cache / "nulls", f"{backend.fingerprint} {version('llama-cpp-python')}", _log.warning)
         self._chooser = Chooser(self.memory, nulls)
         self._sets: OrderedDict[tuple[Literal, ...], OpcodeSet] = OrderedDict()
         self._given: Path | None = None
@@ -143,71 +141,21 @@ class Kernel:
             literals = [Literal(text) for text in options]
         opcodes = self.compile(literals, keep=False)
         made = rule if rule is None or isinstance(rule, Rule) else Rule(rule)  # type: ignore[arg-type]
-        return self.decide(
-            Prompt((Part(prompt, trusted=True),), tuple((Part(n, trusted=True),) for n in nulls)),
-            opcodes,
-            rule=made,
+        asked = Prompt((Part(prompt, trusted=True),), tuple((Part(n, trusted=True),) for n in nulls))
+        return self.decide(Question(self.ids(asked), opcodes, rule=made))
+
+    def ids(self, prompt: Prompt) -> PromptIds:
+        """Tokenize a prompt, its null prompts and its rotations."""
+        tokenize = self.vocabulary.prompt
+        return PromptIds(
+            tuple(tokenize(prompt.parts)),
+            tuple(self._null_ids(null) for null in prompt.nulls),
+            tuple(tuple(tokenize(parts)) for parts in prompt.rotations),
         )
 
-    def decide(
-        self,
-        prompt: Prompt,
-        opcodes: OpcodeSet,
-        subset: Subset | None = None,
-        *,
-        rule: Rule | None = None,
-        prior: Floats | None = None,
-        number: int = 0,
-        watch: Watch | None = None,
-        beyond: bool = False,
-    ) -> Decision:
-        """Choose among the legal opcodes of a compiled set behind a prompt; see Chooser.choose."""
-        return self.decide_ids(
-            self.vocabulary.prompt(prompt.parts),
-            [self._null_ids(null) for null in prompt.nulls],
-            opcodes,
-            subset,
-            rule=rule,
-            prior=prior,
-            number=number,
-            rotations=[self.vocabulary.prompt(parts) for parts in prompt.rotations],
-            watch=watch,
-            beyond=beyond,
-        )
-
-    def decide_ids(
-        self,
-        prompt: Sequence[int],
-        nulls: Sequence[Sequence[int]],
-        opcodes: OpcodeSet,
-        subset: Subset | None = None,
-        *,
-        rule: Rule | None = None,
-        prior: Floats | None = None,
-        number: int = 0,
-        rotations: Sequence[Sequence[int]] = (),
-        watch: Watch | None = None,
-        beyond: bool = False,
-    ) -> Decision:
-        """Choose behind prompts that are token ids already, as a replay has them."""
-        decision = self._chooser.choose(
-            opcodes,
-            opcodes.everything if subset is None else subset,
-            prompt,
-            nulls,
-            rule,
-            prior=prior,
-            number=number,
-            rotations=rotations,
-            watch=watch,
-            beyond=beyond,
-        )
-        return replace(
-            decision,
-            prompt=tuple(prompt),
-            nulls=tuple(map(tuple, nulls)),
-            rotations=tuple(map(tuple, rotations)),
-        )
+    def decide(self, question: Question) -> Decision:
+        """Choose among the legal opcodes of a compiled set; see `Chooser.choose` for the errors."""
+        return self._chooser.choose(question)
 
     def close(self) -> None:
         """Free the model's memory."""

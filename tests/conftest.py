@@ -217,10 +217,10 @@ class Fresh:
         self.api = llama_cpp
         params = llama_cpp.llama_model_default_params()
         self.model = llama_cpp.llama_model_load_from_file(str(path).encode(), params)
-        memory = llama_cpp.llama_context_default_params()
-        memory.n_ctx, memory.n_threads, memory.n_threads_batch = n_ctx, threads, threads
-        self.memory = llama_cpp.llama_init_from_model(self.model, memory)
-        self.memory = llama_cpp.llama_get_memory(self.memory)
+        context = llama_cpp.llama_context_default_params()
+        context.n_ctx, context.n_threads, context.n_threads_batch = n_ctx, threads, threads
+        self.context = llama_cpp.llama_init_from_model(self.model, context)
+        self.memory = llama_cpp.llama_get_memory(self.context)
         self.n_vocab = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(self.model))
         self.rewind = rewind
         self.held: tuple[int, ...] = ()
@@ -234,15 +234,15 @@ class Fresh:
             assert self.api.llama_memory_seq_rm(self.memory, 0, start, -1)
             for count in range(start + 1, len(ids) + 1):
                 one = (self.api.llama_token * 1)(ids[count - 1])
-                assert self.api.llama_decode(self.memory, self.api.llama_batch_get_one(one, 1)) == 0
-                pointer = self.api.llama_get_logits_ith(self.memory, -1)
+                assert self.api.llama_decode(self.context, self.api.llama_batch_get_one(one, 1)) == 0
+                pointer = self.api.llama_get_logits_ith(self.context, -1)
                 self._rows[ids[:count]] = np.ctypeslib.as_array(pointer, shape=(self.n_vocab,)).copy()
             self.held = ids
         return self._rows[ids]
 
     def close(self) -> None:
         """Free the context and the model."""
-        self.api.llama_free(self.memory)
+        self.api.llama_free(self.context)
         self.api.llama_model_free(self.model)
 
 

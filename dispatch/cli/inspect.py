@@ -22,6 +22,7 @@ from dispatch.session.players import leaves, open_opcodes
 from dispatch.wire.wire import Wire, form
 from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.chooser import Chooser
+from kernel.choose.question import PromptIds, Question
 from kernel.choose.rule import Rule, RuleName
 from kernel.errors import BuildError
 from kernel.memory.memory import Memory
@@ -204,7 +205,7 @@ def _cost(opcodes: OpcodeSet) -> Cost:
         if len(opcodes) > 1 and chooser.scorer.tree(opcodes, opcodes.everything) is None:
             counts += [None, None]
             continue
-        decision = chooser.choose(opcodes, opcodes.everything, [0] * STEM, rule=Rule(RuleName.EXACT))
+        decision = chooser.choose(Question(PromptIds((0,) * STEM), opcodes, rule=Rule(RuleName.EXACT)))
         counts += [decision.passes, max(0, decision.tokens_evaluated - STEM)]
     return Cost(*counts)
 

@@ -21,6 +21,7 @@ from dispatch.session.players import Choice, ModelPlayer, Situation
 from dispatch.session.situation import situation
 from kernel.api import Kernel
 from kernel.choose.decision import TOLERANCE
+from kernel.choose.question import PromptIds
 from kernel.choose.rule import Rule, RuleName
 from kernel.errors import LogError, UsageError
 from kernel.opcode import Instruction
@@ -154,27 +155,12 @@ def decide_again(
             ids, nulls, rotations = prompts.take(record)
             if ids and read_ids:
                 same = player.kernel.vocabulary.prompt(seen.prompt.parts) == ids
-                made.append(_again(record, seen, _choose(player, seen, ids, nulls, rotations), same))
+                logged = PromptIds(tuple(ids), tuple(map(tuple, nulls)), tuple(map(tuple, rotations)))
+                decision = player.kernel.decide(player.question(seen, logged))
+                made.append(_again(record, seen, player.said(decision, record.n), same))
             else:
                 made.append(_again(record, seen, player.choose(seen), None))
         return _report(run.report(), made, changed, tolerance)
-
-
-def _choose(
-    player: ModelPlayer, seen: Situation, ids: list[int], nulls: list[list[int]], rotations: list[list[int]]
-) -> Choice:
-    """Let a player choose behind logged ids instead of the prompt that it would see."""
-    decision = player.kernel.decide_ids(
-        ids,
-        nulls,
-        player.opcodes,
-        player.opcodes.subset_of([player.leaf(i) for i in seen.choices]),
-        rule=player.rule,
-        prior=player.prior(seen.options),
-        number=seen.number,
-        rotations=rotations,
-    )
-    return player.said(decision, seen.number)
 
 
 def _again(record: DecisionRecord, seen: Situation, choice: Choice, same_prompt: bool | None) -> Again:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pydantic import BaseModel, ConfigDict
 
 from kernel.api import Kernel
+from kernel.choose.question import Question
 from kernel.choose.rule import Rule
 from kernel.contract import Case
 from kernel.errors import UsageError
@@ -81,7 +82,7 @@ def evaluate(
     picked: Counter[int] = Counter()
     for number, case in enumerate(chosen, 1):
         opcodes = kernel.compile([Literal(option, CLOSER) for option in case.options])
-        decision = kernel.decide(case.prompt, opcodes, rule=rule, number=number)
+        decision = kernel.decide(Question(kernel.ids(case.prompt), opcodes, rule=rule, number=number))
         correct += case.options[decision.index] == case.answer
         picked[decision.index] += 1
         passes += decision.passes

@@ -18,14 +18,16 @@ from dispatch.wire.wire import Wire
 from dispatch.wire.writing import Writer
 from kernel.api import Kernel
 from kernel.choose.decision import Decision
+from kernel.choose.question import PromptIds, Question
 from kernel.choose.rule import Rule
 from kernel.contract import Cartridge, Option
 from kernel.errors import NoLegalOpcodeError
-from kernel.memory.memory import common_prefix
+from kernel.memory.passes import common_prefix
 from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction
 from kernel.prompt import Prompt
 from kernel.recent import keep, recall
 from kernel.trie.opcodes import Literal, OpcodeSet
+from kernel.trie.subset import Subset
 from kernel.write.writer import TOKENS
 
 SPELLED_KEPT = 32
@@ -176,29 +178,30 @@ class ModelPlayer:
     def prepare(self, situation: Situation) -> None:
         """Read what stays the same from decision to decision (heads, null prompts), so that the first one is quick."""
         if situation.choices:
-            legal = self.opcodes.subset_of([self.leaf(i) for i in situation.choices])
-            self.kernel.decide(situation.prompt, self.opcodes, legal, rule=self.rule)
+            self.kernel.decide(
+                Question(self.kernel.ids(situation.prompt), self.opcodes, self._legal(situation), self.rule)
+            )
 
     def choose(self, situation: Situation) -> Choice:
         """See Player."""
-        legal = self.opcodes.subset_of([self.leaf(i) for i in situation.choices])
         started = time.perf_counter()
-        decision = self.kernel.decide(
-            situation.prompt,
-            self.opcodes,
-            legal,
-            rule=self.rule,
-            prior=self.prior(situation.options),
-            number=situation.number,
+        question = replace(
+            self.question(situation, self.kernel.ids(situation.prompt)),
             watch=self._ledger.start() if self.ledger else None,
             beyond=situation.asked and not situation.ratified,
         )
+        decision = self.kernel.decide(question)
         choice = self.said(decision, situation.number)
         elapsed = time.perf_counter() - started
         said = choice.decision or decision
         shared = said.ids[: common_prefix(decision.ids, said.ids)]  # what was written may begin with other ids
         steps = self._ledger.ledger(shared) if self.ledger else ()
         return replace(choice, model_ms=1000 * elapsed, ledger=steps)
+
+    def question(self, situation: Situation, prompt: PromptIds) -> Question:
+        """Return what a situation asks behind a prompt."""
+        prior = self.prior(situation.options)
+        return Question(prompt, self.opcodes, self._legal(situation), self.rule, prior, situation.number)
 
     def said(self, decision: Decision, number: int) -> Choice:
         """Return the instruction of a decision; one with open arguments is written first.
@@ -234,6 +237,9 @@ class ModelPlayer:
         for option in options:
             prior[self.leaf(option.instruction)] = option.score
         return prior
+
+    def _legal(self, situation: Situation) -> Subset:
+        return self.opcodes.subset_of([self.leaf(i) for i in situation.choices])
 
     def _texts(self, cartridge: Cartridge, wire: Wire) -> dict[Leaf, Literal]:
         known = recall(self._spelled, cartridge.name)

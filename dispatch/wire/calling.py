@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from dispatch.wire.wire import Wire
 from kernel.api import Kernel
 from kernel.choose.decision import Decision
+from kernel.choose.question import Question
 from kernel.choose.rule import Rule
 from kernel.contract import Cartridge
 from kernel.errors import NoLegalOpcodeError
@@ -80,7 +81,7 @@ class Caller:
         if len(methods) > 1 and not self._phrased:
             # each method stands as its opcode begins, so that what is read then is what is written afterwards
             literals = [Literal(self._begin(name), self._after(), label=name) for name in self.opcodes]
-            decision = self.kernel.decide(prompt, self.kernel.compile(literals), rule=rule)
+            decision = self.kernel.decide(Question(self.kernel.ids(prompt), self.kernel.compile(literals), rule=rule))
             methods = (decision.texts[decision.position],)
         written = write(
             self.kernel.memory,

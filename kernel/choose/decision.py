@@ -1,4 +1,4 @@
-"""What came out of one choice, with all that is needed to explain it. Chooses nothing."""
+"""A decision: what came out of one choice, with all that is needed to explain it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from kernel.choose.compare import Comparison
+from kernel.choose.question import Question
+from kernel.memory.passes import Cost
 from kernel.trie.opcodes import OpcodeSet
+from kernel.trie.subset import Subset
 
 TOLERANCE = 0.5
 """Scores move by up to so much between batch shapes of one model, measured; with a smaller margin a choice may flip."""
@@ -99,3 +103,48 @@ class Decision:
     def position(self) -> int:
         """Where the chosen opcode stands in the arrays."""
         return int(np.flatnonzero(self.leaves == self.index)[0])
+
+
+def decided(question: Question, comparison: Comparison, cost: Cost) -> Decision:
+    """Return the decision that a comparison means."""
+    opcodes, index = question.opcodes, comparison.index
+    ids = tuple(opcodes.trie.sequence(index).tolist())
+    choices = _choices(question.legal, ids)
+    return Decision(
+        index=index,
+        text=opcodes.labels[index],
+        ids=ids,
+        rule=str(question.by.name),
+        leaves=comparison.leaves,
+        scores=comparison.scores,
+        raw=comparison.raw,
+        null=comparison.null,
+        shares=comparison.shares,
+        margin=comparison.margin,
+        legal_mass=comparison.mass,
+        chosen_tokens=choices,
+        forced_tokens=len(ids) - choices,
+        passes=cost.passes,
+        tokens_evaluated=cost.tokens,
+        stop=Stop.COMPLETE if choices else Stop.FORCED,
+        opcodes=opcodes,
+        refused_removals=cost.refused_removals,
+        prompt=question.prompt.main,
+        nulls=question.prompt.nulls,
+        rotations=question.prompt.rotations,
+    )
+
+
+def _choices(legal: Subset, ids: tuple[int, ...]) -> int:
+    """Return at how many places along a path more than one id was legal."""
+    trie = legal.trie
+    node, depth, count = 0, 0, 0
+    while True:
+        edges = legal.legal_edges(node)
+        count += len(edges) > 1
+        firsts = trie.edge_ids[edges]
+        edge = int(edges[int(np.searchsorted(firsts, ids[depth]))])
+        if trie.edge_child[edge] < 0:
+            return count
+        depth += len(trie.tail(edge))
+        node = int(trie.edge_child[edge])

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kernel.choose.question import Question
 from kernel.errors import LogitsError
-from kernel.memory.memory import MAIN, Growth, Memory
-from kernel.memory.rows import RowReader, Watch
+from kernel.memory.memory import Growth, Memory
+from kernel.memory.passes import MAIN
+from kernel.memory.rows import RowReader
 from kernel.trie.subset import Subset
-from kernel.trie.trie import Trie
 
 BRANCH = 1
 """The sequence that carries the opcode, so that the prompt's own stays clean."""
@@ -36,18 +37,16 @@ class Walk:
     mass: float
 
 
-def walk(
-    memory: Memory, rows: RowReader, trie: Trie, subset: Subset, prompt: list[int], watch: Watch | None = None
-) -> Walk:
-    """Choose greedily behind a prompt; ties go to the lowest id. One pass a branch, forced runs go in with the next.
+def walk(memory: Memory, rows: RowReader, question: Question) -> Walk:
+    """Choose greedily; ties go to the lowest id. One pass a branch, forced runs go in with the next.
 
     Raises:
         ContextError: before anything is evaluated, when the longest opcode would not fit.
         LogitsError: no legal id of a branch has a finite logit.
     """
-    memory.check([prompt], longest_legal(subset))
+    memory.check([question.prompt.main], longest_legal(question.legal))
     try:
-        return _walk(memory, rows, trie, subset, prompt, watch)
+        return _walk(memory, rows, question)
     finally:
         memory.drop(BRANCH)
 
@@ -60,14 +59,15 @@ def longest_legal(subset: Subset) -> int:
     return int((trie.starts[1:] - trie.starts[:-1])[subset.leaves()].max())
 
 
-def _walk(memory: Memory, rows: RowReader, trie: Trie, subset: Subset, prompt: list[int], watch: Watch | None) -> Walk:
+def _walk(memory: Memory, rows: RowReader, question: Question) -> Walk:
+    prompt, legal, trie = question.prompt.main, question.legal, question.opcodes.trie
     path: list[int] = []
     node, done, source = 0, -1, MAIN
     total = share = 0.0
     margin, mass = float("inf"), 1.0
     values: list[NDArray[np.float64]] = []
     while node >= 0:
-        edges = subset.legal_edges(node)
+        edges = legal.legal_edges(node)
         edge = int(edges[0])
         if len(edges) > 1:
             ids = trie.edge_ids[edges]
@@ -77,7 +77,7 @@ def _walk(memory: Memory, rows: RowReader, trie: Trie, subset: Subset, prompt: l
             def read(
                 _: int, __: int, row: NDArray[np.float32], ids: NDArray[np.int32] = ids, at: tuple[int, ...] = at
             ) -> None:
-                values.append(rows.log_probabilities(row, ids, at, watch))
+                values.append(rows.log_probabilities(row, ids, at, question.watch))
 
             if done < 0:
                 memory.open([*prompt, *path], read)

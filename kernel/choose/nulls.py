@@ -1,153 +1,161 @@
-"""What null prompts said of opcodes, so that one that comes again costs nothing. Knows no model and no rule.
+"""Which null prompts a decision has to evaluate, when, and over which opcodes.
 
-A null prompt that was scored over a whole set answers for every part of it: what a smaller tree reads stands in the
-larger one. So a legal set that changes from step to step needs no null prompt twice. Many at once, as a guide has them,
-are kept on disk as well, so that the next session does not wait for them.
+A null prompt mostly stays the same from decision to decision, so it is evaluated once and what it said is kept
+(`null_cache`). The policy:
+
+- Null prompts of which nothing is known go into the pass of the decision, as many as it has sequences for.
+- MANY or more of them (a guide has one for each command) are scored over every opcode before the decision: they then
+  answer for any legal set, and for the next session from disk.
+- Where the legal set is searched because it is too large to be scored whole, each null prompt is scored over all of it,
+  once, in as many passes as that takes.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel.choose.score import Values
-from kernel.errors import StoreError
-from kernel.memory.tree import ScoreTree
-from kernel.recent import keep, recall
-from kernel.trie.arrays import Kind, keep_last, read, write
+from kernel.choose.null_cache import MANY, NullCache
+from kernel.choose.question import Floats, Question
+from kernel.choose.score import Scorer, Scores
+from kernel.errors import UsageError
+from kernel.memory.passes import Ids, Work
+from kernel.memory.tree import ScoreTree, grow
 from kernel.trie.opcodes import OpcodeSet
 from kernel.trie.subset import Subset
 
-Floats = NDArray[np.float64]
-Ids = tuple[int, ...]
-
-NULLS_KEPT = 1024
-
-MANY = 24
-"""So many null prompts take seconds, so they are scored over every opcode and kept on disk."""
-
-FILES_KEPT = 32
-
-KIND = Kind(b"\x93CKNULL\n", 1, "file of null prompts", "made", "they are read anew")
+LIMIT = 100_000
+"""Tokens that a null prompt may cost, once: minutes for a small model on two cores."""
 
 
-class _Whole(NamedTuple):
-    opcodes: OpcodeSet  # kept, so that its id is not given to another one
-    tree: ScoreTree
-    values: Values
+class NullPrompts:
+    """What the null prompts of one scorer's decisions said."""
 
+    def __init__(self, scorer: Scorer, cache: NullCache) -> None:
+        self.scorer = scorer
+        self.cache = cache
+        self.at_once = max(1, scorer.memory.room.n_seq // 4)
+        """How many null prompts go into one pass."""
 
-class Nulls:
-    """Log-probabilities behind null prompts by opcode set, legal set and prompt; keeps the last NULLS_KEPT.
-
-    Args:
-        folder: where many at once are kept on disk; None is nowhere.
-        model: fingerprint of the weights and of what runs them.
-        note: is told why a file could not be used or written; the result is right all the same.
-    """
-
-    def __init__(
-        self, folder: Path | None = None, model: str = "", note: Callable[[str], None] = lambda _: None
-    ) -> None:
-        self._folder, self._model, self._note = folder, model, note
-        self._known: OrderedDict[tuple[int, bytes, Ids], tuple[OpcodeSet, Floats]] = OrderedDict()
-        self._whole: OrderedDict[tuple[int, Ids], _Whole] = OrderedDict()
-
-    def recall(
-        self, opcodes: OpcodeSet, subset: Subset, null: Sequence[int], tree: ScoreTree | None = None
-    ) -> Floats | None:
-        """Return what `remember` was given for this legal set, or can be read off what it was given for all opcodes.
+    def of(self, question: Question, tree: ScoreTree, wider: ScoreTree | None) -> NullReading:
+        """Return the null prompts of a decision whose legal set is scored whole.
 
         Args:
-            tree: of the legal set, where it is scored whole.
-        Returns:
-            float64, shape (n_legal,), in the order in which it was remembered, or in that of the tree's leaves.
+            tree: of the legal opcodes.
+            wider: of all opcodes, where these are scored too.
         """
-        key = id(opcodes), subset.key, tuple(null)
-        found = recall(self._known, key)
-        if found is not None:
-            return found[1]
-        whole = recall(self._whole, (key[0], key[2]))
-        if whole is None or tree is None:
+        return NullReading(self, question, tree, wider)
+
+    def of_all_legal(self, question: Question, leaves: NDArray[np.int32]) -> Floats | None:
+        """Return the mean over the null prompts of the log-probability of every legal opcode; None without any.
+
+        Args:
+            leaves: the legal opcodes, in the order of the result.
+
+        Raises:
+            UsageError: it would take more than LIMIT tokens.
+        """
+        if not question.nulls:
             return None
-        sums = tree.sums(tree.out_of(whole.tree, whole.values))
-        keep(self._known, key, (opcodes, sums), NULLS_KEPT)
-        return sums
+        return _mean([self._of_all_legal(question, null, leaves) for null in question.nulls])
 
-    def remember(
-        self,
-        opcodes: OpcodeSet,
-        subset: Subset,
-        null: Sequence[int],
-        sums: Floats,
-        tree: ScoreTree | None = None,
-        values: Values | None = None,
-    ) -> None:
-        """Keep the log-probability of each legal opcode.
+    def _of_all_legal(self, question: Question, null: Ids, leaves: NDArray[np.int32]) -> Floats:
+        opcodes, legal = question.opcodes, question.legal
+        known = self.cache.recall(opcodes, legal, null)
+        if known is None:
+            tree = grow(opcodes.trie, legal, opcodes.scored, LIMIT)
+            if tree is None:
+                raise UsageError(
+                    f"the null prompt of {len(legal)} legal opcodes needs more than {LIMIT} tokens; "
+                    "use 'exact', which looks into few of them, or fewer"
+                )
+            scores = self.scorer.score(Work((null,), tree))
+            known = scores.log_probabilities[0][np.argsort(scores.leaves)]
+            self.cache.remember(opcodes, legal, null, known)
+        return known
 
-        Args:
-            tree, values: what was read where, if the set was scored whole: kept where every opcode is legal.
+    def recall(self, opcodes: OpcodeSet, legal: Subset, tree: ScoreTree, nulls: Sequence[Ids]) -> dict[Ids, Floats]:
+        """Return what is known of null prompts over a legal set that has this tree."""
+        found = {null: self.cache.recall(opcodes, legal, null, tree) for null in nulls}
+        return {null: sums for null, sums in found.items() if sums is not None}
+
+    def read_many(self, question: Question, missing: Sequence[Ids]) -> None:
+        """Score null prompts over every opcode, or take what was kept of them on disk.
+
+        Where the set is too large for that, nothing is read.
         """
-        key = id(opcodes), subset.key, tuple(null)
-        keep(self._known, key, (opcodes, sums), NULLS_KEPT)
-        if tree is not None and values is not None and len(subset) == len(opcodes):
-            keep(self._whole, (key[0], key[2]), _Whole(opcodes, tree, values), NULLS_KEPT)
-
-    def load(self, opcodes: OpcodeSet, tree: ScoreTree, nulls: Sequence[Ids]) -> bool:
-        """Remember what a file says of these null prompts, scored over every opcode; return whether there is one.
-
-        Args:
-            tree: of all opcodes.
-        """
-        if self._folder is None or len(nulls) < MANY:
-            return False
-        path, keys = self._file(opcodes, nulls)
-        counts = [len(each.ids) for each in tree.reads]
-        try:
-            flat = read(path, keys, KIND)["values"]
-            rows = flat.astype(np.float64).reshape(len(nulls), sum(counts))
-        except FileNotFoundError:
-            return False
-        except (StoreError, KeyError, ValueError) as error:
-            self._note(str(error))
-            return False
-        for null, row in zip(nulls, rows, strict=True):
-            parts = np.split(row, np.cumsum(counts)[:-1])
-            values = {each.point: part for each, part in zip(tree.reads, parts, strict=True)}
-            self.remember(opcodes, opcodes.everything, null, tree.sums(values), tree, values)
-        return True
-
-    def save(self, opcodes: OpcodeSet, nulls: Sequence[Ids]) -> None:
-        """Write what these null prompts said of every opcode; the folder keeps the last FILES_KEPT files."""
-        if self._folder is None or len(nulls) < MANY:
+        opcodes, orders = question.opcodes, question.orders
+        tree = self.scorer.tree(opcodes, opcodes.everything)
+        if tree is None or self.cache.load(opcodes, tree, missing):
             return
-        whole = [found for null in nulls if (found := self._whole.get((id(opcodes), null))) is not None]
-        if len(whole) < len(nulls):
-            return
-        path, keys = self._file(opcodes, nulls)
-        values = np.concatenate([said.values[each.point] for said in whole for each in said.tree.reads])
-        try:
-            write(path, {"values": values}, keys, KIND)
-            keep_last(self._folder, "*.nulls", FILES_KEPT)
-        except (StoreError, OSError) as error:
-            self._note(str(error))
+        for at in range(0, len(missing), self.at_once):
+            part = missing[at : at + self.at_once]
+            scores = self.scorer.score(Work((*orders, *part), tree, len(orders)))
+            self.remember(opcodes, opcodes.everything, part, scores)
+        self.cache.save(opcodes, missing)
 
-    def _file(self, opcodes: OpcodeSet, nulls: Sequence[Ids]) -> tuple[Path, dict[str, str]]:
-        assert self._folder is not None
-        digest = hashlib.blake2b(digest_size=16)
-        for null in nulls:
-            digest.update(len(null).to_bytes(4) + np.asarray(null, np.int32).tobytes())
-        keys = {
-            "model": self._model,
-            "tokenizer": opcodes.vocabulary.fingerprint,
-            "schema": opcodes.schema,
-            "nulls": f"b2:{digest.hexdigest()}",
-        }
-        name = hashlib.blake2b("\n".join(keys.values()).encode(), digest_size=16).hexdigest()
-        return self._folder / f"{name}.nulls", keys
+    def remember(self, opcodes: OpcodeSet, legal: Subset, nulls: Sequence[Ids], scores: Scores) -> dict[Ids, Floats]:
+        """Keep and return what the last prompts of a pass said, which are these null prompts."""
+        first = len(scores.values) - len(nulls)
+        behind = scores.log_probabilities[first:]
+        for null, sums, values in zip(nulls, behind, scores.values[first:], strict=True):
+            self.cache.remember(opcodes, legal, null, sums, scores.tree, values)
+        return dict(zip(nulls, behind, strict=True))
+
+
+class NullReading:
+    """The null prompts of one decision: those that are known, and those that go into its passes."""
+
+    def __init__(self, nulls: NullPrompts, question: Question, tree: ScoreTree, wider: ScoreTree | None) -> None:
+        self._nulls, self._question, self._tree, self._wider = nulls, question, tree, wider
+        self._known = self._recall(tree)
+        missing = self._missing(self._known)
+        if len(missing) >= MANY:
+            nulls.read_many(question, missing)
+            self._known = self._recall(tree)
+            missing = self._missing(self._known)
+        if wider is not None:  # what is known of the legal ones alone does not do
+            missing = self._missing(self._recall_wider(wider))
+        self._to_read = missing
+
+    def parts(self) -> list[tuple[Ids, ...]]:
+        """Return the null prompts that go into each pass of the decision; there is one pass at least."""
+        at_once = self._nulls.at_once
+        return [tuple(self._to_read[at : at + at_once]) for at in range(0, max(1, len(self._to_read)), at_once)]
+
+    def take(self, part: Sequence[Ids], scores: Scores) -> None:
+        """Keep what a pass said of its null prompts."""
+        opcodes = self._question.opcodes
+        self._known |= self._nulls.remember(opcodes, self._question.legal, part, scores)
+        if scores.wider is not None:
+            self._nulls.remember(opcodes, opcodes.everything, part, scores.wider)
+
+    def mean(self) -> Floats | None:
+        """Return the mean log-probability of each leaf of the tree; None where the rule asks for no null prompt."""
+        wanted = self._question.nulls
+        return _mean([self._known[null] for null in wanted]) if wanted else None
+
+    def wider_mean(self, wider: ScoreTree) -> Floats | None:
+        """Return the same over all opcodes; zeros where no null prompt is asked for, None where one is not known."""
+        wanted = self._question.nulls
+        known = self._recall_wider(wider)
+        if self._missing(known):
+            return None
+        return _mean([known[null] for null in wanted]) if wanted else np.zeros(len(wider.leaves))
+
+    def _recall(self, tree: ScoreTree) -> dict[Ids, Floats]:
+        return self._nulls.recall(self._question.opcodes, self._question.legal, tree, self._question.nulls)
+
+    def _recall_wider(self, wider: ScoreTree) -> dict[Ids, Floats]:
+        opcodes = self._question.opcodes
+        return self._nulls.recall(opcodes, opcodes.everything, wider, self._question.nulls)
+
+    def _missing(self, known: dict[Ids, Floats]) -> list[Ids]:
+        return [null for null in dict.fromkeys(self._question.nulls) if null not in known]
+
+
+def _mean(columns: Sequence[Floats]) -> Floats:
+    mean: Floats = np.mean(columns, axis=0)
+    return mean

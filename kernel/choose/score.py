@@ -1,15 +1,16 @@
-"""Whole-opcode log-probabilities behind one or several prompts, in as few passes as possible. Knows no rule."""
+"""Scores whole opcodes behind one or several prompts: the sum of the log-probabilities of their ids."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel.memory.memory import Cost, Memory
+from kernel.memory.evaluate import evaluate
+from kernel.memory.memory import Memory
+from kernel.memory.passes import Cost, Work
 from kernel.memory.rows import RowReader, Watch
 from kernel.memory.tree import ScoreTree, grow
 from kernel.recent import keep, recall
@@ -30,20 +31,24 @@ class Scores:
     """Log-probabilities of each legal opcode behind each prompt.
 
     Attributes:
-        leaves: opcode indices, shape (n,), in the order of the columns.
-        log_probabilities: float64, shape (prompts, n); summed from the first branch on.
+        log_probabilities: float64, shape (prompts, n), a column each leaf of the tree; summed from the first branch on.
         values: behind each prompt, what these are the sums of.
         mass: probability that the whole vocabulary gives to the legal ids at the first branch of the first prompt.
         cost: passes and tokens.
         wider: the same over a larger legal set, where that was asked for.
     """
 
-    leaves: NDArray[np.int32]
+    tree: ScoreTree
     log_probabilities: NDArray[np.float64]
     values: list[Values]
     mass: float
     cost: Cost
     wider: Scores | None = None
+
+    @property
+    def leaves(self) -> NDArray[np.int32]:
+        """Opcode indices, shape (n,), in the order of the columns."""
+        return np.asarray(self.tree.leaves, np.int32)
 
 
 class Scorer:
@@ -64,23 +69,18 @@ class Scorer:
             keep(self._trees, key, known, TREES_KEPT)
         return known[1]
 
-    def score(
-        self,
-        stems: Sequence[Sequence[int]],
-        tree: ScoreTree,
-        watch: Watch | None = None,
-        keep: int = 1,
-        wider: ScoreTree | None = None,
-    ) -> Scores:
-        """Score every leaf of the tree behind each stem; `watch` sees the rows of the first.
+    def score(self, work: Work, watch: Watch | None = None, wider: ScoreTree | None = None) -> Scores:
+        """Score every leaf of the tree behind each prompt.
 
-        The first `keep` stems stay in memory, for the next call to find what they begin with. A wider tree, of more
-        legal opcodes, is scored in the same passes; what is scored of the narrower one is the same.
+        Args:
+            watch: sees the rows of the first prompt.
+            wider: a tree of more legal opcodes, which is scored in the same passes; what it says of the leaves of the
+                narrower one is what that would have said.
         """
         if wider is not None:
-            return self._both(stems, tree, watch, keep, wider)
-        before = self.memory.cost
-        values: list[Values] = [{} for _ in stems]
+            return self._both(work, watch, wider)
+        before, tree = self.memory.cost, work.tree
+        values: list[Values] = [{} for _ in work.prompts]
 
         def read(stem: int, point: int, row: NDArray[np.float32]) -> None:
             ids = tree.ids_at[point]
@@ -89,24 +89,24 @@ class Scorer:
             else:
                 values[stem][point] = self.rows.log_probabilities(row, ids, tree.ids_to(point), watch)
 
-        leaves = np.asarray(tree.leaves, np.int32)
-        if not tree.reads:
-            return Scores(leaves, np.zeros((len(stems), 1)), values, 1.0, Cost())
-        self.memory.run(stems, tree, read, keep)
-        mass = float(np.exp(values[0][tree.reads[0].point]).sum())
-        sums = np.stack([tree.sums(v) for v in values])
-        return Scores(leaves, sums, values, mass, self.memory.cost - before)
+        if not tree.reads:  # a single legal opcode: there is nothing to choose
+            return Scores(tree, np.zeros((len(work.prompts), 1)), values, 1.0, Cost())
+        evaluate(self.memory, work, read)
+        return _scores(tree, values, self.memory.cost - before)
 
-    def _both(
-        self, stems: Sequence[Sequence[int]], tree: ScoreTree, watch: Watch | None, keep: int, wider: ScoreTree
-    ) -> Scores:
+    def _both(self, work: Work, watch: Watch | None, wider: ScoreTree) -> Scores:
+        tree = work.tree
+
         def seen(path: tuple[int, ...], ids: NDArray[np.int32], row: NDArray[np.float32], normaliser: float) -> None:
             point = tree.at.get(path)
             if watch is not None and point is not None and len(tree.ids_at[point]) > 1:
                 watch(path, tree.ids_at[point], row, normaliser)
 
-        whole = self.score(stems, wider, None if watch is None else seen, keep)
+        whole = self.score(replace(work, tree=wider), None if watch is None else seen)
         values = [tree.out_of(wider, each) for each in whole.values]
-        mass = float(np.exp(values[0][tree.reads[0].point]).sum())
-        sums = np.stack([tree.sums(each) for each in values])
-        return Scores(np.asarray(tree.leaves, np.int32), sums, values, mass, whole.cost, whole)
+        return replace(_scores(tree, values, whole.cost), wider=whole)
+
+
+def _scores(tree: ScoreTree, values: list[Values], cost: Cost) -> Scores:
+    mass = float(np.exp(values[0][tree.reads[0].point]).sum())
+    return Scores(tree, np.stack([tree.sums(each) for each in values]), values, mass, cost)

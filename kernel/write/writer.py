@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel.errors import ContextError, LogitsError
-from kernel.memory.memory import MAIN, Cost, Growth, Memory
+from kernel.memory.memory import Growth, Memory
+from kernel.memory.passes import MAIN, Cost
 from kernel.write.matcher import Matcher
 from kernel.write.stages import Stages
 

@@ -15,6 +15,7 @@ from dispatch.wire.wire import FORMS, Wire
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.chooser import Chooser
+from kernel.choose.question import PromptIds, Question
 from kernel.choose.rule import Rule, RuleName
 from kernel.errors import BuildError
 from kernel.memory.memory import Memory
@@ -113,7 +114,7 @@ def test_every_opcode_is_exact_and_chosen_when_it_is_wanted(vocab_ggufs: dict[st
             assert vocab.is_text[list(found[leaf])].all()
             wish.sequence = list(found[leaf])
             rule = RuleName.EXACT if leaf % 4 == 0 else RuleName.GREEDY
-            d = chooser.choose(opcodes, opcodes.everything, prompt, rule=Rule(rule))
+            d = chooser.choose(Question(PromptIds(tuple(prompt)), opcodes, rule=Rule(rule)))
             assert d.index == leaf, (cartridge, rule, literal.text, d.text)
             if rule is RuleName.EXACT:
                 assert d.passes == 1

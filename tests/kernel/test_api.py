@@ -15,6 +15,7 @@ from kernel.api import Kernel
 from kernel.backends.llama_cpp import LlamaCppBackend
 from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.decision import Decision, Stop
+from kernel.choose.question import PromptIds, Question
 from kernel.choose.rule import Rule, RuleName
 from kernel.errors import BuildError, ContextError, NoLegalOpcodeError, StoreError, UnknownModelError, UsageError
 from kernel.prompt import Explained, Part, Prompt, explained
@@ -124,7 +125,7 @@ def test_a_compiled_set_and_a_subset_decide(kernel: Kernel) -> None:
     """As a session uses it: literals with a closer, some of them legal."""
     opcodes = kernel.compile([Literal(" heater warmer", "\n@home\n"), Literal(" music play", "\n@home\n"), " halt"])
     prompt = Prompt((Part("Do:", trusted=True),), ((Part("N/A:", trusted=True),),))
-    d = kernel.decide(prompt, opcodes, opcodes.subset([" halt", " music play\n@home\n"]))
+    d = kernel.decide(Question(kernel.ids(prompt), opcodes, opcodes.subset([" halt", " music play\n@home\n"])))
     assert d.text in (" halt", " music play\n@home\n")
     assert sorted(d.leaves.tolist()) == [1, 2]
     with pytest.raises(NoLegalOpcodeError, match="was never compiled; did you mean ' halt'"):
@@ -134,7 +135,7 @@ def test_a_compiled_set_and_a_subset_decide(kernel: Kernel) -> None:
 def test_ids_decide_as_text_does(kernel: Kernel) -> None:
     """What a replay gives back."""
     d = kernel.choose("Do:", HOME, null="N/A:")
-    again = kernel.decide_ids(d.prompt, d.nulls, d.opcodes)
+    again = kernel.decide(Question(PromptIds(d.prompt, d.nulls), d.opcodes))
     np.testing.assert_array_equal(again.scores, d.scores)
 
 
@@ -260,7 +261,11 @@ def test_markers_that_the_tokenizer_splits_are_chosen_all_the_same(smollm2: Kern
     levels = [Literal(f'<|call|>kiln.heat {{"level":{n}}}', "<|/call|>\n") for n in range(1, 6)]
     opcodes = smollm2.compile(levels)
     assert len(smollm2.vocabulary.plain("<|call|>")) == 5
-    d = smollm2.decide(Prompt((Part("Level 3 of 5, please.\n", trusted=True),)), opcodes, rule=Rule(RuleName.EXACT))
+    d = smollm2.decide(
+        Question(
+            smollm2.ids(Prompt((Part("Level 3 of 5, please.\n", trusted=True),))), opcodes, rule=Rule(RuleName.EXACT)
+        )
+    )
     assert d.text in opcodes.texts
     assert 0 < d.legal_mass <= 1
     assert (d.passes, d.chosen_tokens) == (1, 1)
@@ -286,7 +291,7 @@ def test_what_does_not_fit_leaves_the_session_as_it_was(smollm2_path: Path) -> N
         assert len(word) == 1
         for count in (250, 300):
             with pytest.raises(ContextError, match=rf"{count} prompt ids.*n_ctx is 256"):
-                kernel.decide_ids(word * count, [], before.opcodes)
+                kernel.decide(Question(PromptIds(tuple(word * count)), before.opcodes))
         after = kernel.choose("Go", options)
     assert after.ids == before.ids
     np.testing.assert_allclose(after.raw, before.raw, atol=0.5)
@@ -309,7 +314,10 @@ def test_the_null_prompts_of_a_guide_are_read_once_for_all_sessions(tmp_path: Pa
         kernel = Kernel(ScriptedBackend(vocabulary, tools.hashed_row(len(vocabulary)), n_ctx=4096), cache=cache)
         opcodes = kernel.compile(literals)
         subsets = [opcodes.subset_of(range(9)), opcodes.everything]
-        return [kernel.decide(prompt, opcodes, subset) for prompt, subset in zip(prompts, subsets, strict=True)]
+        return [
+            kernel.decide(Question(kernel.ids(prompt), opcodes, subset))
+            for prompt, subset in zip(prompts, subsets, strict=True)
+        ]
 
     anew, kept, without = decide(tmp_path), decide(tmp_path), decide(None)
     assert len(list((tmp_path / "nulls").iterdir())) == 1

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from kernel.backends.scripted import ScriptedBackend
 from kernel.choose import chooser as choose
-from kernel.choose import score
+from kernel.choose import nulls, score
 from kernel.choose.chooser import Chooser
 from kernel.choose.decision import Decision, Stop
+from kernel.choose.question import PromptIds, Question
 from kernel.choose.rule import Rule, RuleName
 from kernel.errors import BackendError, BuildError, ContextError, LogitsError, NoLegalOpcodeError, UsageError
 from kernel.memory.memory import Memory
@@ -88,7 +89,9 @@ class Bench:
         subset = self.opcodes.everything if legal is None else self.opcodes.subset_of(legal)
         made = Rule(rule) if isinstance(rule, RuleName) else rule
         ids = self.vocabulary.plain
-        return self.chooser.choose(self.opcodes, subset, ids(prompt), [ids(n) for n in nulls], made, **more)  # type: ignore[arg-type]
+        turned: Sequence[Sequence[int]] = more.pop("rotations", ())  # type: ignore[assignment]
+        prompts = PromptIds(tuple(ids(prompt)), tuple(tuple(ids(n)) for n in nulls), tuple(map(tuple, turned)))
+        return self.chooser.choose(Question(prompts, self.opcodes, subset, made, **more))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -324,7 +327,7 @@ def test_a_legal_set_of_other_opcodes_is_refused(bench: Bench, tools: SimpleName
     """Ranks of another trie would name other texts."""
     other = OpcodeSet(["up", "left"], bench.vocabulary)
     with pytest.raises(NoLegalOpcodeError, match="belongs to another set of opcodes"):
-        bench.chooser.choose(bench.opcodes, other.everything, [1])
+        bench.chooser.choose(Question(PromptIds((1,)), bench.opcodes, other.everything))
 
 
 # -- nothing that is allowed, or nothing that can be trusted ---------------------------------------------------------
@@ -417,7 +420,7 @@ def test_the_full_vocabulary_is_read() -> None:
     opcodes = OpcodeSet(list(ranks), vocabulary)
     for rule in (RuleName.EXACT, RuleName.GREEDY):
         chooser = Chooser(Memory(ScriptedBackend(vocabulary, lambda ids: row)))
-        d = chooser.choose(opcodes, opcodes.everything, [5], rule=Rule(rule))
+        d = chooser.choose(Question(PromptIds((5,)), opcodes, rule=Rule(rule)))
         assert d.text == "<40000>"
         p = np.exp(row.astype(np.float64))
         legal = sum(p[known[text.encode()]] for text in ranks)
@@ -562,7 +565,7 @@ def test_shares_after_a_calibrated_search_are_lower_bounds(tools: SimpleNamespac
 @pytest.mark.usefixtures("tiny_limit")
 def test_a_null_that_would_take_hours_is_refused(tools: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before any pass; `exact` goes on."""
-    monkeypatch.setattr(choose, "NULL_LIMIT", 0)
+    monkeypatch.setattr(nulls, "LIMIT", 0)
     bench = Bench(tools)
     with pytest.raises(UsageError, match="3 legal opcodes needs more than 0 tokens; use 'exact'"):
         bench(RuleName.CALIBRATED, nulls=["N"])

@@ -17,6 +17,7 @@ from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.score import Scorer
 from kernel.errors import BuildError, NoLegalOpcodeError
 from kernel.memory.memory import Memory
+from kernel.memory.passes import Work
 from kernel.text.vocabulary import NORMAL, Vocabulary
 from kernel.trie.opcodes import Literal, OpcodeSet
 
@@ -68,7 +69,7 @@ def assert_each_is_chosen_when_wanted(texts: list[str], vocabulary: Vocabulary) 
         scorer = Scorer(Memory(backend))
         tree = scorer.tree(opcodes, opcodes.everything)
         assert tree is not None
-        scores = scorer.score([prompt], tree)
+        scores = scorer.score(Work((tuple(prompt),), tree))
         assert scores.leaves[int(scores.log_probabilities[0].argmax())] == wish, texts[wish]
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.greedy import longest_legal, walk
+from kernel.choose.question import PromptIds, Question
 from kernel.errors import BuildError, LogitsError
 from kernel.memory.memory import Memory
 from kernel.memory.rows import RowReader
@@ -61,7 +62,9 @@ def test_a_walk_is_the_choice_of_one_id_after_the_other(
         paths = {leaf: path for leaf, path in paths.items() if path[: len(taken)] == taken}
 
     memory = Memory(ScriptedBackend(vocabulary, row, shares_tokens=shares))
-    walked = walk(memory, RowReader(len(vocabulary)), opcodes.trie, Subset.of(opcodes.trie, leaves), prompt)
+    walked = walk(
+        memory, RowReader(len(vocabulary)), Question(PromptIds(tuple(prompt)), opcodes, Subset.of(opcodes.trie, leaves))
+    )
     assert [walked.leaf] == list(paths)
     assert walked.log_probability == pytest.approx(total, abs=1e-5)
     assert walked.log_share == pytest.approx(share, abs=1e-5)
@@ -74,7 +77,7 @@ def test_forced_runs_cost_no_pass(tools: SimpleNamespace) -> None:
     vocabulary = tools.toy_vocabulary()
     opcodes = OpcodeSet(["long way north;", "long way south;"], vocabulary)
     backend = ScriptedBackend(vocabulary, tools.hashed_row(len(vocabulary)))
-    walk(Memory(backend), RowReader(len(vocabulary)), opcodes.trie, opcodes.everything, vocabulary.plain(PROMPT))
+    walk(Memory(backend), RowReader(len(vocabulary)), Question(PromptIds(tuple(vocabulary.plain(PROMPT))), opcodes))
     assert len(backend.decoded) == 1
     assert len(backend.decoded[0]) == len(PROMPT) + len("long way ")
 
@@ -87,7 +90,7 @@ def test_ties_go_to_the_lowest_id(tools: SimpleNamespace) -> None:
     for texts in (["b", "a"], ["a", "b"]):
         opcodes = OpcodeSet(texts, vocabulary)
         memory = Memory(ScriptedBackend(vocabulary, lambda ids: row))
-        walked = walk(memory, RowReader(len(vocabulary)), opcodes.trie, opcodes.everything, vocabulary.plain(PROMPT))
+        walked = walk(memory, RowReader(len(vocabulary)), Question(PromptIds(tuple(vocabulary.plain(PROMPT))), opcodes))
         assert texts[walked.leaf] == "a"
 
 
@@ -108,12 +111,12 @@ def test_a_walk_into_nothing_gives_its_sequence_back(tools: SimpleNamespace) -> 
     backend = ScriptedBackend(vocabulary, row)
     memory, reader = Memory(backend), RowReader(len(vocabulary))
     with pytest.raises(LogitsError, match="none of 2 legal ids has a finite logit"):
-        walk(memory, reader, opcodes.trie, opcodes.everything, prompt)
+        walk(memory, reader, Question(PromptIds(tuple(prompt)), opcodes))
     assert backend.sequence(1) == []
     dead = False
     fresh = Memory(ScriptedBackend(vocabulary, row))
-    expected = walk(fresh, RowReader(len(vocabulary)), opcodes.trie, opcodes.everything, prompt)
-    assert walk(memory, reader, opcodes.trie, opcodes.everything, prompt) == expected
+    expected = walk(fresh, RowReader(len(vocabulary)), Question(PromptIds(tuple(prompt)), opcodes))
+    assert walk(memory, reader, Question(PromptIds(tuple(prompt)), opcodes)) == expected
 
 
 def test_the_longest_legal_opcode_is_counted(tools: SimpleNamespace) -> None:

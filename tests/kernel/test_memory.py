@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.score import Scorer
 from kernel.errors import BackendError, ContextError
-from kernel.memory.memory import MAIN, Cost, Growth, Memory
+from kernel.memory.evaluate import evaluate
+from kernel.memory.memory import Growth, Memory
+from kernel.memory.passes import MAIN, Cost, Work
 from kernel.memory.tree import STEM, ScoreTree, grow
 from kernel.prompt import Part
 from kernel.text.vocabulary import NORMAL, Vocabulary
@@ -63,6 +65,14 @@ def tree_of(legal: list[int]) -> ScoreTree:
     return tree
 
 
+def work(prompts: Any, tree: ScoreTree, keep: int = 1) -> Work:
+    return Work(tuple(map(tuple, prompts)), tree, keep)
+
+
+def run(memory: Memory, prompts: Any, tree: ScoreTree, read: Any, keep: int = 1) -> None:
+    evaluate(memory, work(prompts, tree, keep), read)
+
+
 def ignore(stem: int, point: int, row: Row) -> None:
     pass
 
@@ -88,7 +98,7 @@ def test_prompt_prefix_and_tree_go_in_one_pass(make: Make) -> None:
     backend = make(n_seq=4)
     memory = Memory(backend)
     seen: list[tuple[int, int]] = []
-    memory.run([[20, 21, 22]], tree_of([0, 1, 2]), lambda stem, point, row: seen.append((stem, point)))
+    run(memory, [[20, 21, 22]], tree_of([0, 1, 2]), lambda stem, point, row: seen.append((stem, point)))
     assert backend.passes == [
         [(20, 0, (0, 1)), (21, 1, (0, 1)), (22, 2, (0, 1)), (1, 3, (0, 1)), (2, 4, (1,)), (4, 5, (1,))]
     ]
@@ -103,7 +113,7 @@ def test_the_rows_are_those_behind_the_ids(make: Make, tools: SimpleNamespace) -
     backend = make()
     tree = tree_of([0, 1, 2])
     rows: dict[int, Row] = {}
-    Memory(backend).run([[20, 21]], tree, lambda stem, point, row: rows.__setitem__(point, row))
+    run(Memory(backend), [[20, 21]], tree, lambda stem, point, row: rows.__setitem__(point, row))
     row = tools.hashed_row(40)
     assert sorted(rows) == [STEM, 0, 1]
     for point, ids in {STEM: (20, 21, 1), 0: (20, 21, 1, 2), 1: (20, 21, 1, 2, 4)}.items():
@@ -114,7 +124,7 @@ def test_null_prompts_share_what_they_have_in_common(make: Make) -> None:
     """20 21 22 against 20 21 30: the first two stand on all four sequences, then each has its own end and tree."""
     backend = make(n_seq=8)
     memory = Memory(backend)
-    memory.run([[20, 21, 22], [20, 21, 30]], tree_of([0, 2]), ignore)  # 1 is forced, 2 evaluated
+    run(memory, [[20, 21, 22], [20, 21, 30]], tree_of([0, 2]), ignore)  # 1 is forced, 2 evaluated
     assert backend.passes == [
         [
             (20, 0, (0, 2, 1, 3)),
@@ -136,16 +146,16 @@ def test_a_tree_without_tokens_needs_no_further_sequence(make: Make) -> None:
     """Leaves 2 and 3 part at once: the row after the prompt says all, two sequences are enough."""
     backend = make(n_seq=2)
     memory = Memory(backend)
-    memory.run([[20, 21]], tree_of([2, 3]), ignore)
+    run(memory, [[20, 21]], tree_of([2, 3]), ignore)
     assert backend.passes == [[(20, 0, (0, 1)), (21, 1, (0, 1)), (1, 2, (1,))]]
-    memory.run([[20, 21, 22]], ScoreTree((), (), (), tree_of([2, 3]).reads[:1], (0, 1), (), 1), ignore)
+    run(memory, [[20, 21, 22]], ScoreTree((), (), (), tree_of([2, 3]).reads[:1], (0, 1), (), 1), ignore)
     assert backend.passes[1] == [(22, 2, (0,))]
 
 
 def test_a_decision_without_a_choice_asks_nothing(make: Make) -> None:
     """One legal opcode: no pass, no token, certainty."""
     backend = make()
-    scores = Scorer(Memory(backend)).score([[20, 21], [20]], tree_of([1]))
+    scores = Scorer(Memory(backend)).score(work([[20, 21], [20]], tree_of([1])))
     assert backend.passes == []
     assert scores.leaves.tolist() == [1]
     assert scores.log_probabilities.tolist() == [[0.0], [0.0]]
@@ -159,8 +169,8 @@ def test_a_longer_prompt_costs_its_new_ids_only(make: Make) -> None:
     """The session grew by the rest of the chosen opcode (2 3) and a result (23): 1 stays from the forced prefix."""
     backend = make()
     memory = Memory(backend)
-    memory.run([[20, 21]], tree_of([0, 2]), ignore)
-    memory.run([[20, 21, 1, 2, 3, 23]], tree_of([0, 2]), ignore)
+    run(memory, [[20, 21]], tree_of([0, 2]), ignore)
+    run(memory, [[20, 21, 1, 2, 3, 23]], tree_of([0, 2]), ignore)
     assert [[t for t, *_ in each] for each in backend.passes] == [[20, 21, 1, 2], [2, 3, 23, 1, 2]]
     assert memory.cost == Cost(passes=2, tokens=9)
 
@@ -169,8 +179,8 @@ def test_another_opcode_than_the_forced_prefix_drops_it(make: Make) -> None:
     """The prefix 1 stood in memory; the session went on with 9: only the ids before are kept."""
     backend = make()
     memory = Memory(backend)
-    memory.run([[20, 21]], tree_of([0, 2]), ignore)
-    memory.run([[20, 21, 9, 23]], tree_of([0, 2]), ignore)
+    run(memory, [[20, 21]], tree_of([0, 2]), ignore)
+    run(memory, [[20, 21, 9, 23]], tree_of([0, 2]), ignore)
     assert [[t for t, *_ in each] for each in backend.passes] == [[20, 21, 1, 2], [9, 23, 1, 2]]
     assert backend.sequence(MAIN) == [20, 21, 9, 23, 1]
 
@@ -179,8 +189,8 @@ def test_a_branching_prompt_keeps_the_longest_common_prefix(make: Make) -> None:
     """20 21 22 23 after 20 21 30: two ids are kept, one is dropped, two are new."""
     backend = make()
     memory = Memory(backend)
-    memory.run([[20, 21, 30]], tree_of([2, 3]), ignore)
-    memory.run([[20, 21, 22, 23]], tree_of([2, 3]), ignore)
+    run(memory, [[20, 21, 30]], tree_of([2, 3]), ignore)
+    run(memory, [[20, 21, 22, 23]], tree_of([2, 3]), ignore)
     assert [[t for t, *_ in each] for each in backend.passes] == [[20, 21, 30, 1], [22, 23, 1]]
 
 
@@ -189,7 +199,7 @@ def test_the_same_prompt_again_evaluates_its_last_id_only(make: Make) -> None:
     backend = make()
     memory = Memory(backend)
     for _ in range(2):
-        memory.run([[20, 21, 22]], tree_of([2, 3]), ignore)
+        run(memory, [[20, 21, 22]], tree_of([2, 3]), ignore)
     assert [[t for t, *_ in each] for each in backend.passes] == [[20, 21, 22, 1], [22, 1]]
 
 
@@ -197,8 +207,8 @@ def test_a_shorter_prompt_is_cut_out_of_the_longer_one(make: Make) -> None:
     """20 21 after 20 21 22: its last id is evaluated anew."""
     backend = make()
     memory = Memory(backend)
-    memory.run([[20, 21, 22]], tree_of([2, 3]), ignore)
-    memory.run([[20, 21]], tree_of([2, 3]), ignore)
+    run(memory, [[20, 21, 22]], tree_of([2, 3]), ignore)
+    run(memory, [[20, 21]], tree_of([2, 3]), ignore)
     assert [t for t, *_ in backend.passes[1]] == [21, 1]
     assert backend.sequence(MAIN) == [20, 21]
 
@@ -209,7 +219,7 @@ def test_all_ids_of_a_session_are_decoded_once(make: Make) -> None:
     memory = Memory(backend)
     session = [20, 21]
     for leaf, result in [(0, [30, 31]), (2, [32]), (1, [33, 34, 35])]:
-        memory.run([session], tree_of([0, 1, 2]), ignore)
+        run(memory, [session], tree_of([0, 1, 2]), ignore)
         session = [*session, *SEQUENCES[leaf], *result]
     memory.open(session, ignore)
     assert backend.main_ids == session == memory.held
@@ -231,10 +241,10 @@ def test_history_is_kept_as_ids_and_never_tokenized_again(load: Callable[[str], 
     assert tree is not None
     session, text = vocabulary.prompt([Part("Gate of the north\n")]), "Gate of the north\n"
     for turn, result in enumerate(["\nthe gate is open\n", "it is closed\n", "\nMove: "]):
-        scorer.score([session], tree)
+        scorer.score(work([session], tree))
         session = [*session, *gates.trie.sequence(turn).tolist(), *vocabulary.prompt([Part(result)], start=False)]
         text += gates.texts[turn] + result
-    scorer.score([session], tree)
+    scorer.score(work([session], tree))
     assert backend.main_ids == [*session, *tree.prefix]
     assert vocabulary.join(session) == text.encode()
     assert session != vocabulary.plain(text)
@@ -244,8 +254,8 @@ def test_null_prompts_are_cheap_in_later_turns_too(make: Make) -> None:
     """The null prompt shares a head with the session; what it shares is copied, only its own ids are evaluated."""
     backend = make()
     memory = Memory(backend)
-    memory.run([[20, 21, 22], [20, 21, 30]], tree_of([2, 3]), ignore)
-    memory.run([[20, 21, 22, 23], [20, 21, 30]], tree_of([2, 3]), ignore)
+    run(memory, [[20, 21, 22], [20, 21, 30]], tree_of([2, 3]), ignore)
+    run(memory, [[20, 21, 22, 23], [20, 21, 30]], tree_of([2, 3]), ignore)
     assert sorted(t for t, *_ in backend.passes[1]) == [1, 1, 23, 30]
     assert memory.cost.passes == 2
 
@@ -254,8 +264,8 @@ def test_kept_orders_cost_their_new_ids_only(make: Make) -> None:
     """Heads 20 21 and 30 31, then a request: 22, later 23. A null behind the second head begins with what is there."""
     backend = make()
     memory = Memory(backend)
-    memory.run([[20, 21, 22], [30, 31, 22]], tree_of([2, 3]), ignore, keep=2)
-    memory.run([[20, 21, 23], [30, 31, 23], [30, 31, 24]], tree_of([2, 3]), ignore, keep=2)
+    run(memory, [[20, 21, 22], [30, 31, 22]], tree_of([2, 3]), ignore, keep=2)
+    run(memory, [[20, 21, 23], [30, 31, 23], [30, 31, 24]], tree_of([2, 3]), ignore, keep=2)
     assert sorted(t for t, *_ in backend.passes[1]) == [1, 1, 1, 23, 23, 24]
     assert memory.cost.passes == 2
     assert (memory.held, memory.kept) == ([20, 21, 23], [[30, 31, 23]])
@@ -267,10 +277,10 @@ def test_a_null_needs_room_for_what_it_does_not_share(make: Make) -> None:
     memory = Memory(backend)
     heads = [[20, 21, 22, 23, 24], [30, 31, 32, 33, 34, 35]]
     nulls = [[*heads[1], 36], [*heads[1], 37]]
-    memory.run([*heads, *nulls], tree_of([2, 3]), ignore, keep=2)
+    run(memory, [*heads, *nulls], tree_of([2, 3]), ignore, keep=2)
     assert (memory.held, memory.kept) == ([*heads[0]], [heads[1]])
     assert memory.cost.tokens == 5 + 6 + 1 + 1 + 4  # each head once, what each null adds, one tree each
-    memory.run([[*heads[0], 25], [*heads[1], 25]], tree_of([2, 3]), ignore, keep=2)
+    run(memory, [[*heads[0], 25], [*heads[1], 25]], tree_of([2, 3]), ignore, keep=2)
     assert sorted(t for t, *_ in backend.passes[-1]) == [1, 1, 25, 25]
 
 
@@ -278,8 +288,8 @@ def test_an_order_that_shares_more_than_it_kept_starts_anew(make: Make) -> None:
     """Kept 30 of 30 40; now 30 31 is the session's beginning too. llama.cpp couples only sequences of one length."""
     backend = make()
     memory = Memory(backend)
-    memory.run([[20, 21, 22], [30, 40, 22]], tree_of([2, 3]), ignore, keep=2)
-    memory.run([[30, 31, 25], [30, 31, 26]], tree_of([2, 3]), ignore, keep=2)
+    run(memory, [[20, 21, 22], [30, 40, 22]], tree_of([2, 3]), ignore, keep=2)
+    run(memory, [[30, 31, 25], [30, 31, 26]], tree_of([2, 3]), ignore, keep=2)
     assert sorted(t for t, *_ in backend.passes[1]) == [1, 1, 25, 26, 30, 31]
     assert (memory.held, memory.kept) == ([30, 31, 25], [[30, 31, 26]])
 
@@ -288,7 +298,7 @@ def test_kept_orders_leave_when_other_work_needs_their_sequences(make: Make) -> 
     """One prompt alone: only the session's own sequence stays."""
     backend = make()
     memory = Memory(backend)
-    memory.run([[20, 21, 22], [30, 31, 22]], tree_of([2, 3]), ignore, keep=2)
+    run(memory, [[20, 21, 22], [30, 31, 22]], tree_of([2, 3]), ignore, keep=2)
     memory.open([20, 21, 25], ignore)
     assert (memory.kept, backend.cells) == ([], 3)
 
@@ -303,7 +313,7 @@ def test_strands_beyond_the_sequences_go_into_further_passes(make: Make) -> None
     assert tree is not None
     backend = make(n_seq=3)
     memory = Memory(backend)
-    memory.run([[20, 21]], tree, ignore)
+    run(memory, [[20, 21]], tree, ignore)
     assert [[t for t, *_ in each] for each in backend.passes] == [[20, 21, 1, 7, 2, 7], [3, 7, 4, 7]]
     assert memory.cost == Cost(passes=2, tokens=10)
 
@@ -332,7 +342,7 @@ def test_strands_beyond_the_cells_go_into_further_passes(
     tree = grow(trie, Subset.all(trie), np.full(8, 3, np.int32), 100)
     assert tree is not None
     backend = make(n_ctx=n_ctx, shares_tokens=shares)
-    Memory(backend).run([[20, 21, 22, 23], *[[20, 21, 30, 31]] * nulls], tree, ignore)
+    run(Memory(backend), [[20, 21, 22, 23], *[[20, 21, 30, 31]] * nulls], tree, ignore)
     begun = [sum(position == 4 for _, position, _ in each) for each in backend.passes]
     assert [count for count in begun if count] == strands
     assert backend.cells == 4
@@ -341,7 +351,7 @@ def test_strands_beyond_the_cells_go_into_further_passes(
 def test_a_prompt_longer_than_a_batch_is_fed_in_full_batches(make: Make) -> None:
     """Ten ids, a batch of four, one id in the tree: four, three, and the last three with the tree."""
     backend = make(n_batch=4)
-    Memory(backend).run([list(range(20, 30))], tree_of([2, 3]), ignore)
+    run(Memory(backend), [list(range(20, 30))], tree_of([2, 3]), ignore)
     assert [[t for t, *_ in each] for each in backend.passes] == [[20, 21, 22, 23], [24, 25, 26], [27, 28, 29, 1]]
 
 
@@ -352,7 +362,7 @@ def test_a_strand_longer_than_a_batch_is_cut(make: Make) -> None:
     assert tree is not None
     for shares in (True, False):
         backend = make(n_batch=2, shares_tokens=shares)
-        Memory(backend).run([[20, 21, 22]], tree, ignore)
+        run(Memory(backend), [[20, 21, 22]], tree, ignore)
         assert [t for each in backend.passes for t, *_ in each] == [20, 21, 22, 1, 2, 3, 4]
         assert max(map(len, backend.passes)) == 2
 
@@ -367,7 +377,7 @@ def test_levels_by_hand(make: Make) -> None:
     """
     backend = make(shares_tokens=False)
     memory = Memory(backend)
-    memory.run([[20, 21, 22]], tree_of([0, 1, 2]), ignore)
+    run(memory, [[20, 21, 22]], tree_of([0, 1, 2]), ignore)
     assert backend.passes == [
         [(20, 0, (0,)), (21, 1, (0,)), (22, 2, (0,)), (1, 3, (0,))],
         [(2, 4, (1,)), (4, 5, (1,))],
@@ -381,7 +391,7 @@ def test_branches_are_evaluated_on_copies(make: Make) -> None:
     tree = grow(trie, Subset.all(trie), np.array([4, 4, 1], np.int32), 100)
     assert tree is not None
     backend = make(shares_tokens=False)
-    Memory(backend).run([[20]], tree, ignore)
+    run(Memory(backend), [[20]], tree, ignore)
     assert backend.passes == [
         [(20, 0, (0,))],
         [(1, 1, (1,)), (2, 2, (1,))],
@@ -393,7 +403,7 @@ def test_null_prompts_of_a_recurrent_memory_fork_from_the_session(make: Make) ->
     """20 21 is evaluated once and copied where the prompts part; their ends go into one pass, so do their trees."""
     backend = make(shares_tokens=False)
     memory = Memory(backend)
-    memory.run([[20, 21, 22], [20, 21, 30]], tree_of([2, 3]), ignore)
+    run(memory, [[20, 21, 22], [20, 21, 30]], tree_of([2, 3]), ignore)
     assert backend.passes == [
         [(20, 0, (0,)), (21, 1, (0,))],
         [(30, 2, (1,)), (22, 2, (0,))],
@@ -408,7 +418,7 @@ def test_null_prompts_fork_in_the_order_of_what_they_share(make: Make) -> None:
     for nulls in ([[20, 21, 30], [20, 21, 22, 23, 31]], [[20, 21, 22, 23, 31], [20, 21, 30]]):
         backend = make(shares_tokens=False)
         memory = Memory(backend)
-        memory.run([main, *nulls], tree_of([2, 3]), ignore)
+        run(memory, [main, *nulls], tree_of([2, 3]), ignore)
         assert [[t for t, *_ in each] for each in backend.passes] == [[20, 21], [22, 23], [30, 31, 24], [1, 1, 1]]
         assert memory.held == main
 
@@ -417,8 +427,8 @@ def test_a_refused_removal_is_counted_and_evaluated_anew(make: Make) -> None:
     """The prompt branches at 22: an attention memory keeps two ids, a recurrent one starts over and says so."""
     backend = make(shares_tokens=False)
     memory = Memory(backend)
-    memory.run([[20, 21, 22]], tree_of([2, 3]), ignore)
-    memory.run([[20, 21, 30]], tree_of([2, 3]), ignore)
+    run(memory, [[20, 21, 22]], tree_of([2, 3]), ignore)
+    run(memory, [[20, 21, 30]], tree_of([2, 3]), ignore)
     assert [[t for t, *_ in each] for each in backend.passes] == [[20, 21, 22], [1], [20, 21, 30], [1]]
     assert memory.cost == Cost(passes=4, tokens=8, refused_removals=1)
     assert backend.clears == 1
@@ -429,8 +439,8 @@ def test_a_growing_prompt_asks_for_no_removal(make: Make) -> None:
     """A session that only grows is as cheap on a recurrent memory: only new ids."""
     backend = make(shares_tokens=False)
     memory = Memory(backend)
-    memory.run([[20, 21]], tree_of([2, 3]), ignore)
-    memory.run([[20, 21, 9, 22]], tree_of([2, 3]), ignore)
+    run(memory, [[20, 21]], tree_of([2, 3]), ignore)
+    run(memory, [[20, 21, 9, 22]], tree_of([2, 3]), ignore)
     assert [[t for t, *_ in each] for each in backend.passes] == [[20, 21], [1], [9, 22], [1]]
     assert memory.cost.refused_removals == 0
 
@@ -443,7 +453,7 @@ def test_five_options_by_branching_equal_five_fresh_sessions(make: Make, tools: 
     assert tree is not None
     scorer = Scorer(Memory(make(shares_tokens=False)))
     for prompt in ([20, 21, 22], [20, 25, 26, 27]):
-        scores = scorer.score([prompt], tree)
+        scores = scorer.score(work([prompt], tree))
         expected = tools.plain_scores(tools.hashed_row(40), prompt, options, [1, 2, 3, 4, 5])
         got = dict(zip(scores.leaves.tolist(), scores.log_probabilities[0].tolist(), strict=True))
         assert [got[i] for i in range(5)] == pytest.approx(expected, abs=1e-5)
@@ -457,12 +467,12 @@ def test_overflow_is_refused_before_anything_is_decoded(make: Make) -> None:
     """Ten ids and an opcode of four need 14, there are 13: the message has all numbers, the memory stays as it was."""
     backend = make(n_ctx=13)
     memory = Memory(backend)
-    memory.run([[20, 21]], tree_of([2, 3]), ignore)
+    run(memory, [[20, 21]], tree_of([2, 3]), ignore)
     before = (len(backend.passes), backend.sequence(MAIN), list(memory.held))
     with pytest.raises(ContextError, match=r"10 prompt ids, 0 of a null prompt and up to 4 of an opcode need 14.*13"):
-        memory.run([list(range(20, 30))], tree_of([1, 3]), ignore)
+        run(memory, [list(range(20, 30))], tree_of([1, 3]), ignore)
     assert (len(backend.passes), backend.sequence(MAIN), list(memory.held)) == before
-    memory.run([[20, 21, 22]], tree_of([2, 3]), ignore)
+    run(memory, [[20, 21, 22]], tree_of([2, 3]), ignore)
     assert [t for t, *_ in backend.passes[-1]] == [22, 1]
 
 
@@ -470,21 +480,21 @@ def test_a_null_prompt_counts_with_what_it_does_not_share(make: Make) -> None:
     """20..25 and 20 21 40 41: six, two of its own, four of the opcode: 12 fit into 12 and not into 11."""
     main, null = list(range(20, 26)), [20, 21, 38, 39]
     make_memory = lambda n_ctx: Memory(make(n_ctx=n_ctx))  # noqa: E731
-    make_memory(12).run([main, null], tree_of([1, 3]), ignore)
+    run(make_memory(12), [main, null], tree_of([1, 3]), ignore)
     with pytest.raises(ContextError, match="6 prompt ids, 2 of a null prompt and up to 4 of an opcode need 12"):
-        make_memory(11).run([main, null], tree_of([1, 3]), ignore)
+        run(make_memory(11), [main, null], tree_of([1, 3]), ignore)
 
 
 def test_an_empty_prompt_is_refused(make: Make) -> None:
     """There is no row before the first id."""
     with pytest.raises(ContextError, match="a prompt is empty"):
-        Memory(make()).run([[20], []], tree_of([0, 3]), ignore)
+        run(Memory(make()), [[20], []], tree_of([0, 3]), ignore)
 
 
 def test_more_prompts_than_sequences_are_refused(make: Make) -> None:
     """Each prompt needs one, and one must be left for the tree."""
     with pytest.raises(ContextError, match="3 prompts at once; n_seq=3 holds 2"):
-        Memory(make(n_seq=3)).run([[20], [21], [22]], tree_of([0, 3]), ignore)
+        run(Memory(make(n_seq=3)), [[20], [21], [22]], tree_of([0, 3]), ignore)
 
 
 class StopReadingError(Exception):
@@ -499,7 +509,7 @@ def test_an_aborted_call_leaves_no_residue(make: Make, tools: SimpleNamespace, s
     memory = Memory(backend)
     scorer = Scorer(memory)
     tree = tree_of([0, 1, 2, 3])
-    scorer.score([[20, 21]], tree)
+    scorer.score(work([[20, 21]], tree))
     count = 0
 
     def fail(stem: int, point: int, row: Row) -> None:
@@ -509,11 +519,11 @@ def test_an_aborted_call_leaves_no_residue(make: Make, tools: SimpleNamespace, s
         count += 1
 
     with pytest.raises(StopReadingError):
-        memory.run([[20, 21, 22], [20, 30]], tree, fail)
+        run(memory, [[20, 21, 22], [20, 30]], tree, fail)
     assert memory.held == []
     assert backend.cells == 0
-    third = scorer.score([[20, 21, 23]], tree)
-    again = Scorer(Memory(make(shares_tokens=shares))).score([[20, 21, 23]], tree)
+    third = scorer.score(work([[20, 21, 23]], tree))
+    again = Scorer(Memory(make(shares_tokens=shares))).score(work([[20, 21, 23]], tree))
     assert third.log_probabilities.tolist() == again.log_probabilities.tolist()
     assert third.cost == again.cost
 
@@ -534,9 +544,9 @@ def test_a_failed_pass_resets_the_memory(make: Make, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(backend, "decode", decode)
     with pytest.raises(BackendError, match="returned 2"):
-        memory.run([[20, 21, 22, 23, 24]], tree_of([0, 3]), ignore)
+        run(memory, [[20, 21, 22, 23, 24]], tree_of([0, 3]), ignore)
     assert (memory.held, backend.cells) == ([], 0)
-    memory.run([[20, 21, 22, 23, 24]], tree_of([0, 3]), ignore)
+    run(memory, [[20, 21, 22, 23, 24]], tree_of([0, 3]), ignore)
     assert memory.held == [20, 21, 22, 23, 24]
 
 
@@ -646,11 +656,11 @@ def test_any_decisions_give_the_scores_of_the_model(
         own = [len(s) - _common(stems[0], s) for s in stems]
         if len(legal) > 1 and (len(stems) >= n_seq or _needed(stems, tree, own) > n_ctx):
             with pytest.raises(ContextError):
-                scorer.score(stems, tree)
+                scorer.score(work(stems, tree))
             assert len(backend.passes) == passes
             continue
         before = len(scorer.memory.kept)
-        scores = scorer.score(stems, tree, keep=min(keep, len(stems)))
+        scores = scorer.score(work(stems, tree, keep=min(keep, len(stems))))
         for stem, line in zip(stems, scores.log_probabilities, strict=True):
             expected = tools.plain_scores(row, stem, [sequences[i] for i in legal], [scored[i] for i in legal])
             got = dict(zip(scores.leaves.tolist(), line.tolist(), strict=True))

@@ -15,7 +15,9 @@ from kernel.backends.llama_cpp import LlamaCppBackend
 from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.score import TREES_KEPT, Scorer, Scores
 from kernel.errors import BackendError, ContextError, LogitsError
+from kernel.memory.evaluate import evaluate
 from kernel.memory.memory import Memory
+from kernel.memory.passes import Work
 from kernel.trie.opcodes import Literal, OpcodeSet
 
 ARCHES = ["llama", "gemma3", "lfm2", "mamba"]
@@ -51,6 +53,10 @@ def open_model(tiny_models: dict[str, Path]) -> Iterator[Open]:
         backend.close()
 
 
+def work(prompts: Any, tree: Any) -> Work:
+    return Work(tuple(map(tuple, prompts)), tree)
+
+
 class Bench:
     """A scorer on a tiny model, beside the plainest evaluation of the same file."""
 
@@ -73,7 +79,7 @@ class Bench:
         tree = self.scorer.tree(opcodes, subset)
         assert tree is not None
         stems = [self.ids(prompt) for prompt in prompts]
-        scores = self.scorer.score(stems, tree)
+        scores = self.scorer.score(work(stems, tree))
         leaves = scores.leaves.tolist()
         sequences = [opcodes.trie.sequence(leaf).tolist() for leaf in leaves]
         counts = [int(opcodes.scored[leaf]) for leaf in leaves]
@@ -205,11 +211,11 @@ def test_overflow_is_refused_and_the_next_call_is_as_fresh(bench: Callable[..., 
     for prompt in (go * 250, go * 300):
         needed = len(prompt) + tree.longest
         with pytest.raises(ContextError, match=rf"{len(prompt)} prompt ids, .* need {needed}, but n_ctx is 256"):
-            on.scorer.score([prompt], tree)
+            on.scorer.score(work([prompt], tree))
         assert (on.scorer.memory.held, on.scorer.memory.cost.passes) == (held, passes)
     scores = on.decide(["go north"], moves)
     again = Scorer(Memory(LlamaCppBackend(on.backend._path, n_ctx=256, n_batch=64, n_seq=32, threads=1)))
-    assert again.score([on.ids("go north")], tree).log_probabilities == pytest.approx(
+    assert again.score(work([on.ids("go north")], tree)).log_probabilities == pytest.approx(
         scores.log_probabilities, abs=TOLERANCE
     )
     on.decide(["go north" * 100 + " left"], moves)
@@ -236,7 +242,7 @@ def test_a_failure_in_the_middle_leaves_no_residue(
     tree = on.scorer.tree(calls, calls.everything)
     assert tree is not None
     with pytest.raises(BackendError, match="returned 2"):
-        on.scorer.score([on.ids(text) for text in TURNS[3]], tree)
+        on.scorer.score(work([on.ids(text) for text in TURNS[3]], tree))
     assert on.scorer.memory.held == []
     on.decide(TURNS[3], calls)
     on.decide(TURNS[4], calls)
@@ -261,7 +267,7 @@ def test_a_reader_that_raises_leaves_no_residue(bench: Callable[..., Bench], arc
             raise RuntimeError("progress bar")
 
     with pytest.raises(RuntimeError, match="progress bar"):
-        on.scorer.memory.run([on.ids(text) for text in TURNS[2]], tree, read)
+        evaluate(on.scorer.memory, work([on.ids(text) for text in TURNS[2]], tree), read)
     on.decide(TURNS[2], calls)
 
 
@@ -284,7 +290,7 @@ def test_mass_is_what_the_legal_ids_have_of_all(tools: Any) -> None:
         row[opcodes.trie.sequence(i)[0]] = np.log(weight)
     tree = scorer.tree(opcodes, opcodes.everything)
     assert tree is not None
-    scores = scorer.score([[1, 2], [3]], tree)
+    scores = scorer.score(work([[1, 2], [3]], tree))
     assert scores.mass == pytest.approx(6 / 103)
     by_leaf = dict(zip(scores.leaves.tolist(), scores.log_probabilities[0].tolist(), strict=True))
     assert [by_leaf[i] for i in range(3)] == pytest.approx(np.log(np.array([3, 2, 1]) / 103).tolist(), abs=1e-6)
@@ -306,7 +312,7 @@ def test_three_opcodes_far_down_the_ranking(tools: Any) -> None:
     scorer = Scorer(Memory(ScriptedBackend(vocabulary, lambda ids: row)))
     tree = scorer.tree(opcodes, opcodes.everything)
     assert tree is not None
-    scores = scorer.score([[1, 2]], tree)
+    scores = scorer.score(work([[1, 2]], tree))
     assert opcodes.texts[int(scores.leaves[scores.log_probabilities[0].argmax()])] == "right"
     assert 0 < scores.mass < 1e-9
 
@@ -319,10 +325,10 @@ def test_a_constant_row_is_refused_and_leaves_no_residue(tools: Any) -> None:
     tree = scorer.tree(opcodes, opcodes.everything)
     assert tree is not None
     with pytest.raises(LogitsError, match="the runtime shows a row that the model did not write"):
-        scorer.score([[1, 2]], tree)
+        scorer.score(work([[1, 2]], tree))
     assert scorer.memory.held == []
     rows[0] = np.arange(size, dtype=np.float32)
-    assert scorer.score([[1, 2]], tree).cost.tokens == 2
+    assert scorer.score(work([[1, 2]], tree)).cost.tokens == 2
 
 
 def test_trees_are_remembered_by_set_and_subset(tools: Any) -> None:
@@ -363,7 +369,7 @@ def score(backend: LlamaCppBackend, prompt: str, texts: list[Literal | str]) -> 
     opcodes = OpcodeSet(texts, backend.vocabulary)
     tree = scorer.tree(opcodes, opcodes.everything)
     assert tree is not None
-    scores = scorer.score([backend.vocabulary.plain(prompt)], tree)
+    scores = scorer.score(work([backend.vocabulary.plain(prompt)], tree))
     named = [opcodes.literals[leaf].body for leaf in scores.leaves.tolist()]
     return dict(zip(named, scores.log_probabilities[0].tolist(), strict=True)), scores
 

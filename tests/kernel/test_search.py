@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel.backends.scripted import ScriptedBackend
+from kernel.choose.question import PromptIds, Question
 from kernel.choose.search import BestFirst, Found
 from kernel.errors import BuildError
 from kernel.memory.memory import Memory
@@ -27,7 +28,8 @@ def search(
     memory = Memory(backend)
     reader = RowReader(len(opcodes.vocabulary))
     prompt = opcodes.vocabulary.plain(PROMPT)
-    return BestFirst(memory, reader, opcodes, subset or opcodes.everything, bonus).run(prompt), memory
+    question = Question(PromptIds(tuple(prompt)), opcodes, subset)
+    return BestFirst(memory, reader, question, bonus).run(), memory
 
 
 def brute(tools: SimpleNamespace, opcodes: OpcodeSet, row: object, leaves: list[int]) -> dict[int, float]:

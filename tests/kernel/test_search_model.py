@@ -20,9 +20,11 @@ import pytest
 from kernel.api import Kernel
 from kernel.backends.llama_cpp import LlamaCppBackend
 from kernel.choose import score
+from kernel.choose.question import PromptIds, Question
 from kernel.choose.rule import Rule, RuleName
 from kernel.choose.score import Scorer
 from kernel.memory.memory import Memory
+from kernel.memory.passes import Work
 from kernel.memory.tree import grow
 from kernel.trie.opcodes import Literal, OpcodeSet
 
@@ -66,7 +68,7 @@ def brute(kernel: Kernel, prompt: list[int], opcodes: OpcodeSet, indices: list[i
     subset = opcodes.subset_of(indices)
     tree = grow(opcodes.trie, subset, opcodes.scored, 1_000_000)
     assert tree is not None
-    scores = Scorer(kernel.memory).score([prompt], tree)
+    scores = Scorer(kernel.memory).score(Work((tuple(prompt),), tree))
     return dict(zip(scores.leaves.tolist(), scores.log_probabilities[0].tolist(), strict=True))
 
 
@@ -86,7 +88,7 @@ def test_ten_thousand_literals_have_the_winner_of_brute_force(
     for number in range(SAMPLES):
         indices = pick.sample(range(len(texts)), pick.randint(20, 50))
         prompt = kernel.vocabulary.plain(PROMPTS[number % len(PROMPTS)])
-        d = kernel.decide_ids(prompt, [], opcodes, opcodes.subset_of(indices), rule=Rule(RuleName.EXACT))
+        d = kernel.decide(Question(PromptIds(tuple(prompt)), opcodes, opcodes.subset_of(indices), Rule(RuleName.EXACT)))
         expected = brute(kernel, prompt, opcodes, indices)
         best = max(expected, key=lambda leaf: expected[leaf])
         ranked = sorted(expected.values())

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.choose import nulls as module
-from kernel.choose.nulls import Nulls
+from kernel.choose import null_cache as module
+from kernel.choose.null_cache import NullCache
 from kernel.choose.score import Values
 from kernel.memory.tree import ScoreTree, grow
 from kernel.trie.opcodes import OpcodeSet
@@ -63,7 +63,7 @@ def test_what_is_read_off_the_whole_is_what_the_part_would_say(
     sequences, scored, legal = made
     opcodes, row = Set(sequences, scored), tools.hashed_row(9, seed)
     whole = Subset.all(opcodes.trie)
-    tree, nulls = opcodes.tree(whole), Nulls()
+    tree, nulls = opcodes.tree(whole), NullCache()
     values = read(tools, tree, row)
     nulls.remember(opcodes, whole, NULL, tree.sums(values), tree, values)  # type: ignore[arg-type]
     subset = Subset.of(opcodes.trie, legal)
@@ -80,7 +80,7 @@ def test_a_part_does_not_answer_for_another(tools: SimpleNamespace) -> None:
     """Only what was scored over everything does, and only for the prompt and the set that it was scored for."""
     opcodes, other = Set([[1], [2], [3]], [1, 1, 1]), Set([[1], [2], [3]], [1, 1, 1])
     some, more = Subset.of(opcodes.trie, [0]), Subset.of(opcodes.trie, [0, 1])
-    nulls = Nulls()
+    nulls = NullCache()
     nulls.remember(opcodes, some, NULL, np.zeros(1), opcodes.tree(some), {})  # type: ignore[arg-type]
     assert nulls.recall(opcodes, some, NULL) is not None  # type: ignore[arg-type]
     assert nulls.recall(opcodes, more, NULL, opcodes.tree(more)) is None  # type: ignore[arg-type]
@@ -93,7 +93,7 @@ def test_only_the_last_used_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "NULLS_KEPT", 2)
     opcodes = OpcodeSet.__new__(OpcodeSet)
     opcodes.texts = ("a", "b", "c")
-    subset, nulls = Subset.of(Trie.of([[1], [2], [3]]), [0]), Nulls()
+    subset, nulls = Subset.of(Trie.of([[1], [2], [3]]), [0]), NullCache()
     for null in ([1], [2]):
         nulls.remember(opcodes, subset, null, np.zeros(1))
     assert nulls.recall(opcodes, subset, [1]) is not None
@@ -120,7 +120,7 @@ class Kept:
             ids = {r.point: tools.log_softmax(row((*null, *tree.ids_to(r.point))))[r.ids] for r in tree.reads}
             self.values[null] = ids
 
-    def said_to(self, nulls: Nulls) -> None:
+    def said_to(self, nulls: NullCache) -> None:
         """Let it remember everything."""
         for null, values in self.values.items():
             nulls.remember(self.opcodes, self.everything, null, self.tree.sums(values), self.tree, values)
@@ -135,7 +135,7 @@ def kept(tools: SimpleNamespace) -> Kept:
 def test_many_null_prompts_come_back_from_disk_to_the_last_bit(tmp_path: Path, kept: Kept) -> None:
     """Another process finds them, for the whole set and for a part; nothing is told."""
     notes: list[str] = []
-    first, second = (Nulls(tmp_path, "m", notes.append) for _ in range(2))
+    first, second = (NullCache(tmp_path, "m", notes.append) for _ in range(2))
     kept.said_to(first)
     first.save(kept.opcodes, kept.nulls)
     assert second.load(kept.opcodes, kept.tree, kept.nulls)
@@ -152,7 +152,7 @@ def test_many_null_prompts_come_back_from_disk_to_the_last_bit(tmp_path: Path, k
 
 def test_few_null_prompts_are_not_worth_a_file(tmp_path: Path, tools: SimpleNamespace) -> None:
     """Those of a list of options differ from decision to decision; they would fill the disk."""
-    few, nulls = Kept(tools, module.MANY - 1), Nulls(tmp_path)
+    few, nulls = Kept(tools, module.MANY - 1), NullCache(tmp_path)
     few.said_to(nulls)
     nulls.save(few.opcodes, few.nulls)
     assert list(tmp_path.iterdir()) == []
@@ -161,26 +161,26 @@ def test_few_null_prompts_are_not_worth_a_file(tmp_path: Path, tools: SimpleName
 
 def test_what_another_model_said_or_other_prompts_is_not_found(tmp_path: Path, kept: Kept) -> None:
     """Nor what is said of other opcodes."""
-    nulls = Nulls(tmp_path, "m")
+    nulls = NullCache(tmp_path, "m")
     kept.said_to(nulls)
     nulls.save(kept.opcodes, kept.nulls)
-    assert not Nulls(tmp_path, "n").load(kept.opcodes, kept.tree, kept.nulls)
-    assert not Nulls(tmp_path, "m").load(kept.opcodes, kept.tree, kept.nulls[::-1])
+    assert not NullCache(tmp_path, "n").load(kept.opcodes, kept.tree, kept.nulls)
+    assert not NullCache(tmp_path, "m").load(kept.opcodes, kept.tree, kept.nulls[::-1])
     other = OpcodeSet(["left", "right;", "rightax", "ax"], kept.opcodes.vocabulary)
-    assert not Nulls(tmp_path, "m").load(other, kept.tree, kept.nulls)
+    assert not NullCache(tmp_path, "m").load(other, kept.tree, kept.nulls)
 
 
 def test_a_damaged_file_is_told_and_read_anew(tmp_path: Path, kept: Kept) -> None:
     """Cut or changed anywhere: not used, and the next save replaces it."""
     notes: list[str] = []
-    nulls = Nulls(tmp_path, "m", notes.append)
+    nulls = NullCache(tmp_path, "m", notes.append)
     kept.said_to(nulls)
     nulls.save(kept.opcodes, kept.nulls)
     (path,) = tmp_path.iterdir()
     whole = path.read_bytes()
     for wrong in (whole[:-9], whole[:-9] + b"x" + whole[-8:], b"", b"PK" + whole[2:]):
         path.write_bytes(wrong)
-        assert not Nulls(tmp_path, "m", notes.append).load(kept.opcodes, kept.tree, kept.nulls)
+        assert not NullCache(tmp_path, "m", notes.append).load(kept.opcodes, kept.tree, kept.nulls)
     assert len(notes) == 4
     assert all(str(path) in note for note in notes)
     nulls.save(kept.opcodes, kept.nulls)
@@ -191,7 +191,7 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path, kept: Kept) -> 
     """A file stands where the folder should be: what was read counts all the same."""
     (tmp_path / "nulls").write_text("mine")
     notes: list[str] = []
-    nulls = Nulls(tmp_path / "nulls", "m", notes.append)
+    nulls = NullCache(tmp_path / "nulls", "m", notes.append)
     kept.said_to(nulls)
     nulls.save(kept.opcodes, kept.nulls)
     assert len(notes) == 1
@@ -202,8 +202,8 @@ def test_the_folder_keeps_the_last_files(tmp_path: Path, kept: Kept, monkeypatch
     """Of three, two."""
     monkeypatch.setattr(module, "FILES_KEPT", 2)
     for model in "abc":
-        nulls = Nulls(tmp_path, model)
+        nulls = NullCache(tmp_path, model)
         kept.said_to(nulls)
         nulls.save(kept.opcodes, kept.nulls)
     assert len(list(tmp_path.iterdir())) == 2
-    assert Nulls(tmp_path, "c").load(kept.opcodes, kept.tree, kept.nulls)
+    assert NullCache(tmp_path, "c").load(kept.opcodes, kept.tree, kept.nulls)

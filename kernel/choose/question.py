@@ -1,0 +1,87 @@
+"""What one decision asks: a prompt, the opcodes, which of them are legal, and the rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel.choose.rule import Rule, RuleName
+from kernel.errors import NoLegalOpcodeError, UsageError
+from kernel.memory.passes import Ids
+from kernel.memory.rows import Watch
+from kernel.trie.opcodes import OpcodeSet
+from kernel.trie.subset import Subset
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptIds:
+    """A prompt as token ids.
+
+    Attributes:
+        main: the whole prompt; what is equal to the beginning of the last one is not evaluated again.
+        nulls: the null prompts, which ask for nothing; only the rule `calibrated` reads them.
+        rotations: the prompt with its options in other orders; `calibrated` averages over all orders where the legal
+            set is small enough to be scored whole.
+    """
+
+    main: Ids
+    nulls: tuple[Ids, ...] = ()
+    rotations: tuple[Ids, ...] = ()
+
+
+@dataclass(frozen=True)
+class Question:
+    """What one decision asks.
+
+    Args:
+        subset: the opcodes that are legal now; None is all of them.
+        rule: None is `calibrated` with null prompts and `exact` without.
+        prior: float64, shape (n_opcodes,): the planner's scores by opcode index, NaN where it has none.
+        number: of the decision, from which the rule `sample` draws.
+        watch: sees the rows of the choosing steps.
+        beyond: whether to find out as well if the model would rather have an opcode that is not legal now. It is, where
+            all opcodes can be scored in the same pass for a few tokens more.
+
+    Raises:
+        UsageError: `calibrated` without a null prompt.
+        NoLegalOpcodeError: the legal set belongs to another set of opcodes.
+    """
+
+    prompt: PromptIds
+    opcodes: OpcodeSet
+    subset: Subset | None = None
+    rule: Rule | None = None
+    prior: Floats | None = field(default=None, repr=False)
+    number: int = 0
+    watch: Watch | None = field(default=None, repr=False)
+    beyond: bool = False
+
+    def __post_init__(self) -> None:
+        if self.by.name is RuleName.CALIBRATED and not self.prompt.nulls:
+            raise UsageError("the rule 'calibrated' needs at least one null prompt; give one or use 'exact'")
+        if self.legal.trie is not self.opcodes.trie:
+            raise NoLegalOpcodeError("the legal set belongs to another set of opcodes")
+
+    @property
+    def by(self) -> Rule:
+        """The rule that is applied."""
+        return self.rule or Rule(RuleName.CALIBRATED if self.prompt.nulls else RuleName.EXACT)
+
+    @property
+    def legal(self) -> Subset:
+        """The opcodes to choose among."""
+        return self.opcodes.everything if self.subset is None else self.subset
+
+    @property
+    def nulls(self) -> tuple[Ids, ...]:
+        """The null prompts that the rule compares with."""
+        return self.prompt.nulls if self.by.name is RuleName.CALIBRATED else ()
+
+    @property
+    def orders(self) -> tuple[Ids, ...]:
+        """The prompt, and behind it the rotations that the rule averages over."""
+        return (self.prompt.main, *self.prompt.rotations) if self.nulls else (self.prompt.main,)
