@@ -87,7 +87,7 @@ def test_the_paths_are_the_texts_of_the_shape(vocab_ggufs: dict[str, Path], draw
     wanted = set(texts(shape))
     if len(wanted) > 20_000:
         return
-    with pytest.MonkeyPatch.memory() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stages_module, "WHOLE", limit)
         found = said(Stages([shape], _gpt2(vocab_ggufs)))
     assert set(found) == wanted
