@@ -1,7 +1,7 @@
-"""Moves through a log forward, back and to any decision. Knows no screen and no keys.
+"""A cursor over a replayed log: it moves forward, back and to any decision.
 
-The last steps are kept; further back the log is played again from its start, so memory stays the same however long
-the log is.
+The last steps are kept. To go further back the cursor plays the log again from its start, so memory use does not grow
+with the length of the log.
 """
 
 from __future__ import annotations

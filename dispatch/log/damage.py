@@ -1,7 +1,7 @@
-"""Names what is wrong with a line of a log whose checksum does not fit. Knows no file.
+"""The kinds of damage that a log can have, and the diagnosis of a line whose checksum does not fit.
 
-The checksum alone says that a line is not the one that belongs there; the number in it tells a changed line from a
-missing, a repeated and a moved one.
+The checksum only shows that a line is not the one that belongs there. The decision's number in the line then tells a
+changed line from one before which lines are missing, from a repeated one and from a moved one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Fault(enum.StrEnum):
     TRAILING = "trailing"
     """Something follows the outcome."""
     INVALID = "invalid"
-    """The line is as it was written, but it is no record of this schema."""
+    """The line is as it was written, but it is no record of this format."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Finds the first step at which two sessions part, and why. Knows no engine; compares what the logs say."""
+"""Compares two logs: the first decision at which the sessions part, and why. No engine is run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One line of a log: canonical JSON and a chained checksum. Knows no file and no session.
+"""Encodes a record as one line of a log, canonical JSON with a chained checksum, and decodes it.
 
-A line is one JSON object in UTF-8: no spaces, keys in the order of dispatch/records.py and unknown ones after them,
-`chain` last, a newline at the end. `chain` is BLAKE2b (16 bytes, in hexadecimal) over the chain value of the line
+A line is one JSON object in UTF-8: no spaces, keys in the order of `records.py` and unknown ones after them, `chain`
+last, a newline at the end. `chain` is BLAKE2b (16 bytes, in hexadecimal) over the chain value of the line
 before, as ASCII text, followed by the line without its chain field; the first line follows the empty text. So a line
 that is cut, changed, dropped, repeated or moved does not fit. The chain finds damage; it is no signature: whoever
 rewrites a whole log can compute it again, and is then found by the state hashes.

@@ -1,4 +1,4 @@
-"""Decisions as flat rows for people's own tools: CSV, Parquet, and a redacted copy of a log. Knows no engine."""
+"""Exports logs: their decisions as rows of CSV or Parquet, or a copy of a log without prompts and requests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Reads a session log and finds where it is damaged. Knows no engine; constant memory, however long the log.
+"""Reads a session log line by line, in constant memory, up to its end or its first damage.
 
-What stands before the damage is good and is given out; reading stops there, since the chain of checksums says nothing
-about what follows a hole.
+Decisions before the damage are good and are handed out. Reading stops there, because the chained checksums say nothing
+about the lines after a gap.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Plays a log again without the model and compares every state. Knows no cartridge by name and no screen.
+"""Plays a log again without the model and compares every state with the logged one.
 
 The engines start from the header's seed, take the logged instructions one by one, and have to come to the logged state
-hashes, results and summary. So a log that was rewritten, checksums and all, is found where the rules disagree with it.
+hashes, results and summary. A log that was rewritten together with its checksums is found where the engine disagrees.
 """
 
 from __future__ import annotations

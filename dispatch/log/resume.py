@@ -1,6 +1,8 @@
-"""Goes on with a session that was broken off: verifies its log, takes off a cut line, hands out engines and writer.
+"""Resumes a session that was broken off: verifies its log, cuts off a broken end, returns the engines and a writer.
 
-Knows no model and no player.
+The file is locked before it is read and stays locked by the writer. Nothing is cut off but an unfinished last line, a
+block of NUL bytes or an outcome that came from outside; everything else that is damaged is refused and left as it is.
+A compressed file is written anew beside the old one and takes its place in one step, so a crash leaves one of the two.
 """
 
 from __future__ import annotations

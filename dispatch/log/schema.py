@@ -1,4 +1,4 @@
-"""Describes the log's form from its records: tables for docs/log.md, JSON Schema for other tools. Reads no log.
+"""Publishes the format of the log, taken from its records: as JSON Schema for other tools, as tables for docs/log.md.
 
 Run `python -m dispatch.log.schema` to write docs/log.md and docs/log.schema.json anew.
 """
@@ -63,7 +63,7 @@ def json_schema() -> dict[str, Any]:
 
 def markdown() -> str:
     """Return the tables, one a kind of line or object, and the words of the enums."""
-    parts = [f"Schema version {FORMAT}.\n"]
+    parts = [f"Format version {FORMAT}.\n"]
     parts += [_table(model, "Line") for model in LINES]
     parts += [_table(model, "Object") for model in INSIDE]
     for enum in ENUMS:

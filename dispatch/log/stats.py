@@ -1,4 +1,7 @@
-"""Counts over many logs, by cartridge, player and rule, in constant memory. Knows no engine: checksums, not states."""
+"""Counts over many logs, grouped by cartridge, player and rule, in constant memory.
+
+Checksums are verified while the logs are read; states are not, since no engine is run.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,11 @@
-"""Writes a session log, line by line. Knows no engine and no model; the form of a line stands in dispatch/lines.py.
+"""Writes a session log, line by line; `encoding.py` says what a line looks like.
 
-Every line goes to the system in one write before the next decision starts, so a killed process loses at most the line
-it was writing. (A power cut may lose more: the disk is waited for at the end only.)
+What the file holds at every moment:
+- Each line is handed to the operating system in one write before the next decision begins. A process that is killed
+  loses at most the line that it was writing, and the file then ends in a part of that line.
+- The disk itself is waited for (fsync) once, after the outcome. A power cut may cost more than one line.
+- After a failed write the file is cut back to the end of the line before, so it stays whole.
+- Only one process writes a file: it is locked as long as it is open, and the lock ends with the process.
 """
 
 from __future__ import annotations
@@ -80,7 +84,7 @@ class LogWriter:
     def onto(
         cls, path: Path, fd: int, compress: Compress, place: Place, redact: Redactor | None, on_error: OnError
     ) -> Self:
-        """Return a writer that goes on at the end of an open, locked file; dispatch/resume.py says what that takes."""
+        """Return a writer that goes on at the end of an open, locked file; `resume.py` says what that takes."""
         writer = cls.__new__(cls)
         writer._begin(path, redact, on_error)
         writer._compress, writer._fd, writer._regular = compress, fd, True

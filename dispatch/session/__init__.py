@@ -1,4 +1,4 @@
-"""The loop of a session: who chooses, what the prompt shows, what is carried out.
+"""The loop of a session, its players, and its other uses: logged decisions made again, labelled cases decided in a row.
 
-Labelled cases and logged decisions are decided here too.
+`session.py` is the loop; `players.py` is who chooses; `decide.py` and `evaluate.py` work on logs and on labelled cases.
 """

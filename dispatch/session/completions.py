@@ -1,4 +1,7 @@
-"""Short completions whose wrong options tempt by their surface. Nothing may be tuned on `test`."""
+"""Labelled completions for `eval choose`: short prompts, each with wrong options that are tempting by their surface.
+
+`completions.md` describes the set. Nothing may be tuned on its `test` split.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labelled states through a rule: how often it is right, and where it picks by position. Knows no cartridge."""
+"""Puts labelled cases to a model under one rule and counts: right answers, the positions picked, passes, tokens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Z95 = 1.959963984540054
 
 
 class Result(BaseModel):
-    """What one rule did on one set with one model."""
+    """What one rule did on one split of one set of cases with one model."""
 
     model_config = ConfigDict(frozen=True)
 

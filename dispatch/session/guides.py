@@ -1,6 +1,6 @@
-"""What the model reads when several cartridges take requests: what the commands of all of them mean, then the request.
+"""Prompts for requests to several cartridges at once: the meaning of every command of all of them, then the request.
 
-Knows no cartridge by name and no state.
+The meanings are those of each cartridge's guide. A cartridge without a guide is explained by its opcodes' docstrings.
 """
 
 from __future__ import annotations

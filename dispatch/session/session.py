@@ -1,4 +1,8 @@
-"""The loop of a session: look, choose, carry out, log. Knows no game, no screen and no logits."""
+"""The loop of a session: ask what is legal, let the player choose, carry the instruction out, log the decision.
+
+A decision is logged after the engine has taken it and before the next one begins. If the process is killed between the
+two, the engine was one decision ahead of the log; a session that goes on from the log makes that decision again.
+"""
 
 from __future__ import annotations
 

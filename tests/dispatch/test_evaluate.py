@@ -78,11 +78,12 @@ def test_progress_is_told_case_by_case() -> None:
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
-def test_an_option_that_begins_another_can_be_right() -> None:
-    """A closer stands behind each, so ` a` and ` aa` are both to be had."""
-    cases = [case(1, "a", [" a", " aa"], " aa")]
-    found = evaluate(kernel(), cases, Rule(RuleName.EXACT), model="", name="")
-    assert found.cases == 1
+@pytest.mark.parametrize("rule", [RuleName.GREEDY, RuleName.EXACT, RuleName.CALIBRATED])
+def test_an_option_that_begins_another_can_be_had_and_so_can_the_other(rule: RuleName) -> None:
+    """A model that wants an end behind ` a` gets ` a`, and one that wants more gets ` aa`."""
+    cases = [case(1, "\n", [" a", " aa"], " a"), case(2, "a", [" a", " aa"], " aa")]
+    found = evaluate(kernel(), cases, Rule(rule), model="", name="")
+    assert (found.correct, found.positions) == (2, (1, 1))
 
 
 @pytest.mark.parametrize(
