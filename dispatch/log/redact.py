@@ -1,7 +1,7 @@
 """Takes prompts and requests out of records and puts salted hashes in their place.
 
 Instructions, results and states stay, since a replay needs them; an opcode with a free text argument still shows that
-text. Whoever has the salt can prove what a prompt or a request was. Without it, nobody can find a short request by trying.
+text. Whoever has the salt can prove what a prompt or a request was; without it, nobody can test a guess.
 """
 
 from __future__ import annotations
