@@ -1,9 +1,12 @@
-"""How much of the play is the model's? The same Tetris games by chance, by the model and by the planner alone.
+"""How much of the play is the model's? Tetris games by chance, by the planner and by a model, and one decided again.
 
-Each row is one `python -m kernel run tetris --json`: a game ends when the stack tops out or at the limit of pieces.
-The model's game should stand between the two others; how close to the planner's says how faithfully it ratifies.
+Each game is one `python -m kernel run tetris --json`; it ends when the stack tops out or at the limit of pieces. A
+model that ratifies the planner's options stands between the planner and chance. The last game is decided again by the
+same model and by another one (`replay --decide`), prompt by prompt.
 
-    python benchmarks/bench_games.py --pieces 500 --seeds 0,1,2 --models smollm2
+    python benchmarks/bench_games.py --out benchmarks/results/games.json
+
+Only what does not depend on the machine's speed is kept, so it may be busy; bench_long.py measures the time.
 """
 
 from __future__ import annotations
@@ -12,54 +15,74 @@ import argparse
 import json
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
+from machine import machine, publish
 from rich.console import Console
 from rich.table import Table
 
+GAMES = {
+    "random, of all legal": "--player random --pieces 1000 --seed 7",
+    "planner alone": "--player planner --pieces 1000 --seed 7",
+    "placements": "--pieces 20 --seed 7",
+    "keys": "--pieces 20 --seed 7 --opcodes moves",
+    "compact": "--pieces 20 --seed 11 --wire compact",
+    "tagged": "--pieces 20 --seed 11 --wire tagged",
+}
+"""Options of `run tetris`; where no player is named, it is the model."""
+AGAIN = "--pieces 100 --seed 7"
+"""Options of the game that is decided again."""
+COUNTS = ("pieces", "lines", "height", "decisions", "ending", "refused", "agreement_first", "agreement")
+COSTS = ("passes_per_decision", "tokens_evaluated")
+COMPARED = (
+    "decisions", "agree", "within", "beyond", "planner_first_then", "planner_first_now",
+    "planner_prefers_then", "planner_prefers_now", "largest_shift", "rewritten",
+)  # fmt: skip
 
-def play(player: str, seed: int, pieces: int, *more: str) -> dict[str, Any]:
-    """Play one game in a process of its own and return its summary."""
-    command = [sys.executable, "-m", "kernel", "run", "tetris", "--player", player, "--seed", str(seed)]
-    command += ["--pieces", str(pieces), "--headless", "--json", *more]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return dict(json.loads(done.stdout), player=player if player != "model" else more[-1])
+
+def kernel(*arguments: str) -> dict[str, Any]:
+    """Run a command of the kernel in a process of its own and return the JSON that it prints."""
+    done = subprocess.run([sys.executable, "-m", "kernel", *arguments], capture_output=True, text=True, check=False)
+    if not done.stdout:
+        raise SystemExit(done.stderr)
+    return dict(json.loads(done.stdout))
+
+
+def play(options: str, model: str, log: Path | None = None) -> dict[str, Any]:
+    """Play one game and return the counts of its summary."""
+    asked = options.split() + ([] if "--player" in options else ["--model", model])
+    asked += ["--log", str(log)] if log else []
+    found = kernel("run", "tetris", "--headless", "--json", *asked)
+    return {name: found[name] for name in COUNTS + COSTS if name in found}
 
 
 def main() -> None:
-    """Play, print a table and one JSON line."""
+    """Play, decide again, print two tables and one JSON line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pieces", type=int, default=500)
-    parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument(
-        "--models", default="smollm2", help="models, with commas; empty for none (default: %(default)s)"
-    )
+    parser.add_argument("--model", default="smollm2", help="that plays (default: %(default)s)")
+    parser.add_argument("--other", default="gemma3-270m", help="that decides again as well (default: %(default)s)")
+    parser.add_argument("--out", type=Path, help="write the JSON line to this file as well")
     args = parser.parse_args()
-    seeds = [int(seed) for seed in args.seeds.split(",")]
-    rows = [play("random", seed, args.pieces) for seed in seeds]
-    for model in filter(None, args.models.split(",")):
-        rows += [play("model", seed, args.pieces, "--model", model) for seed in seeds]
-    rows += [play("planner", seed, args.pieces) for seed in seeds]
-    show(rows)
-    print(json.dumps(rows))
-
-
-def show(rows: list[dict[str, Any]]) -> None:
-    """Print one row a game."""
-    table = Table(
-        "player", "seed", "pieces", "lines", "planner's first", "one of its three", "passes", "a second", box=None
-    )
-    for row in rows:
-        table.add_row(
-            row["player"],
-            str(row["seed"]),
-            str(row["pieces"]),
-            str(row["lines"]),
-            *(f"{100 * row[name]:.1f} %" for name in ("agreement_first", "agreement")),
-            f"{row['passes_per_decision']:.2f}" if "passes_per_decision" in row else "",
-            f"{row['decisions_per_second']:.1f}",
-        )
+    games = {name: {"options": options, **play(options, args.model)} for name, options in GAMES.items()}
+    table = Table("game", *COUNTS, *COSTS, box=None)
+    for name, game in games.items():
+        table.add_row(name, *(str(game.get(column, "")) for column in COUNTS + COSTS))
+    Console(width=170).print(table)
+    again = {}
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "game.jsonl"
+        play(AGAIN, args.model, log)
+        for model in (args.model, args.other):
+            found = kernel("replay", str(log), "--decide", "--json", "--model", model)
+            again[model] = {name: found[name] for name in COMPARED}
+    table = Table("decided again", *again, box=None)
+    for name in COMPARED:
+        table.add_row(name, *(str(found[name]) for found in again.values()))
     Console(width=120).print(table)
+    result = {"benchmark": "games", "machine": machine([]), "model": args.model, "games": games}
+    publish({**result, "again": {"options": AGAIN, "models": again}}, args.out)
 
 
 if __name__ == "__main__":
