@@ -12,7 +12,6 @@ tokenized by the vocabulary's own tokenizer. The last line of stdout is one JSON
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import importlib.metadata
 import json
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from harness import make_parser, publish
 from llguidance import LLMatcher
 from llguidance.numpy import allocate_token_bitmask, fill_next_token_bitmask
 
@@ -87,7 +87,8 @@ KINDS: dict[str, tuple[Row, list[Row]]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Measure what is asked for."""
+    parser = make_parser(__doc__)
     parser.add_argument("--vocabulary", type=Path, default=VOCABULARY, help="GGUF file (default: %(default)s)")
     parser.add_argument(
         "--repeat", type=int, default=40, help="passes over each text, the first 3 unmeasured (default: %(default)s)"
@@ -113,7 +114,7 @@ def main() -> None:
         result["peers"] = [peer(name, vocabulary) for name in PEERS]
         for row in result["peers"]:
             print(row)
-    print(json.dumps(result))
+    publish("arguments", result, given.out)
 
 
 def kind(name: str, properties: Row, values: list[Row], vocabulary: Vocabulary, repeat: int) -> Row:

@@ -14,7 +14,6 @@ The last line of stdout is one JSON document.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import random
@@ -29,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+from harness import make_parser, publish
 
 from cartridges.kit.toolbox import Tools, ToolView
 from dispatch.wire.calling import Caller, opcode_shape
@@ -97,7 +97,8 @@ def cartridge(opcode: type[SchemaOpcode]) -> Cartridge:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Compile all functions, let the model call some, print what came of it."""
+    parser = make_parser(__doc__)
     parser.add_argument("--calls", type=int, default=0, help="functions that the model calls (default: %(default)s)")
     parser.add_argument("--raw", action="store_true", help="without constraint")
     parser.add_argument("--model", default="smollm2", help="(default: %(default)s)")
@@ -148,7 +149,7 @@ def main() -> None:
             kept.unlink(missing_ok=True)
         result["calls"] = calls(kernel, chosen, kept, raw=given.raw)
         print(json.dumps(result["calls"], indent=2))
-    print(json.dumps(result))
+    publish("bfcl", result, given.out)
 
 
 def calls(kernel: Kernel, chosen: list[tuple[type[SchemaOpcode], str]], kept: Path, *, raw: bool) -> Row:

@@ -17,7 +17,6 @@ Peers: see benchmarks/README.md. Run it with nothing else on the machine.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -29,7 +28,7 @@ from typing import Any
 import numpy as np
 from bench_trie import make_texts
 from decision_peers import CONTESTANTS, Calls, Case, Contestant, failed
-from machine import machine, publish
+from harness import make_parser, publish
 from rich.console import Console
 from rich.table import Table
 
@@ -203,14 +202,13 @@ def show(model: str, name: str, rows: list[dict[str, Any]], console: Console) ->
 
 def main() -> None:
     """Measure what is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--models", default=",".join(MODELS), help="with commas (default: %(default)s)")
     parser.add_argument("--sets", default=",".join(SETS), help="with commas (default: %(default)s)")
     parser.add_argument("--contestants", default=",".join(CONTESTANTS), help="with commas (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1, help="of every contestant (default: %(default)s)")
     parser.add_argument("--decisions", type=int, default=50, help="of a set (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=7, help="of the game (default: %(default)s)")
-    parser.add_argument("--out", type=Path, help="also write the JSON here")
     options = parser.parse_args()
     console, results = Console(width=150), []
     for model in options.models.split(","):
@@ -231,8 +229,7 @@ def main() -> None:
             results.append({"model": model, "set": name, "legal": len(cases[0].legal), "rows": table})
         del players
     packages = [one.package for one in CONTESTANTS.values() if one.package]
-    result = {"benchmark": "decision", "machine": machine(packages), "arguments": sys.argv[1:], "results": results}
-    publish(result, options.out)
+    publish("decision", {"results": results}, options.out, packages)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ Only what does not depend on the machine's speed is kept, so it may be busy; ben
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -19,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from machine import machine, publish
+from harness import make_parser, publish
 from rich.console import Console
 from rich.table import Table
 
@@ -60,10 +59,9 @@ def play(options: str, model: str, log: Path | None = None) -> dict[str, Any]:
 
 def main() -> None:
     """Play, decide again, print two tables and one JSON line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--model", default="smollm2", help="that plays (default: %(default)s)")
     parser.add_argument("--other", default="gemma3-270m", help="that decides again as well (default: %(default)s)")
-    parser.add_argument("--out", type=Path, help="write the JSON line to this file as well")
     args = parser.parse_args()
     games = {name: {"options": options, **play(options, args.model)} for name, options in GAMES.items()}
     table = Table("game", *COUNTS, *COSTS, box=None)
@@ -81,8 +79,8 @@ def main() -> None:
     for name in COMPARED:
         table.add_row(name, *(str(found[name]) for found in again.values()))
     Console(width=120).print(table)
-    result = {"benchmark": "games", "machine": machine([]), "model": args.model, "games": games}
-    publish({**result, "again": {"options": AGAIN, "models": again}}, args.out)
+    found = {"model": args.model, "games": games, "again": {"options": AGAIN, "models": again}}
+    publish("games", found, args.out)
 
 
 if __name__ == "__main__":

@@ -4,19 +4,19 @@ A planner's Tetris game of N decisions is logged as a model's game would be (leg
 then replayed headless with the engine in the loop. Targets: 5,000 decisions a second, and under 2 % of a decision for
 the writing (a decision of SmolLM2 on two cores takes about 50 ms, so 1 ms).
 
-    python benchmarks/bench_log.py [N] [--gzip]
+    python benchmarks/bench_log.py [--decisions N] [--gzip]
 """
 
 from __future__ import annotations
 
-import json
 import resource
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from harness import make_parser, publish
 
 from cartridges.tetris import make
 from dispatch.log.objects import CartridgeRecord, InstructionRecord, LedgerStep, LegalRow, Offer, TokenRow
@@ -79,15 +79,18 @@ def record(n: int, key: Instruction, options: list[Option], engine: Engine) -> D
 
 def main() -> None:
     """Write, replay, print a table for people and one line of JSON."""
-    arguments = [a for a in sys.argv[1:] if not a.startswith("-")]
-    decisions = int(arguments[0]) if arguments else 20_000
+    parser = make_parser(__doc__)
+    parser.add_argument("--decisions", type=int, default=20_000, help="of the game (default: %(default)s)")
+    parser.add_argument("--gzip", action="store_true", help="pack the log")
+    given = parser.parse_args()
+    decisions = given.decisions
     cartridge = make("moves")
     engine = cartridge.engine()
     engine.reset(1)
     start = CartridgeRecord(name="tetris", version=cartridge.version, state=engine.state_hash())
     prompt = list(range(300))
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "bench.jsonl.gz" if "--gzip" in sys.argv else "bench.jsonl")
+        path = Path(folder, "bench.jsonl.gz" if given.gzip else "bench.jsonl")
         took: list[float] = []
         with LogWriter(path, Header(cartridges=(start,), seed=1)) as log:
             for n, (key, options) in enumerate(play(engine, decisions), 1):
@@ -110,7 +113,7 @@ def main() -> None:
     }
     for name, value in answer.items():
         print(f"{name:20} {value}")
-    print(json.dumps(answer))
+    publish("log", answer, given.out)
 
 
 if __name__ == "__main__":

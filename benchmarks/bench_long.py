@@ -7,7 +7,6 @@ The resident memory is read every few seconds, the time of each decision from th
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from machine import machine, publish
+from harness import make_parser, publish
 from rich.console import Console
 from rich.table import Table
 
@@ -50,13 +49,12 @@ def resident(pid: int) -> int:
 
 def main() -> None:
     """Play, print a row a tenth of the game, and one JSON line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--pieces", type=int, default=1000)
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--seed", default="7")
     parser.add_argument("--threads", default="1")
     parser.add_argument("--log", type=Path, help="keep the session log here")
-    parser.add_argument("--out", type=Path, help="write the JSON line to this file as well")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         log = args.log or Path(folder) / "game.jsonl"
@@ -81,7 +79,7 @@ def main() -> None:
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
     Console().print(table)
-    publish({"summary": summary, "rows": rows, "machine": machine([])}, args.out)
+    publish("long", {"summary": summary, "rows": rows}, args.out)
 
 
 if __name__ == "__main__":

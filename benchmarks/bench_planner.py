@@ -11,13 +11,12 @@ board (seed + 1000, seed + 2000, ...) until it has put down as many pieces as th
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import statistics
 import time
 from collections.abc import Callable
 
+from harness import make_parser, publish
 from rich.console import Console
 from rich.table import Table
 
@@ -83,9 +82,10 @@ def game(opcodes: OpcodeSet, player: str, seed: int, pieces: int) -> dict[str, i
 
 def main() -> None:
     """Measure, print two tables and, as the last line, one JSON document."""
-    parser = argparse.ArgumentParser(description="Time the Tetris planner and play the baseline games.")
+    parser = make_parser(__doc__)
     parser.add_argument("--pieces", type=int, default=500, help="pieces a game (default: %(default)s)")
-    pieces = parser.parse_args().pieces
+    given = parser.parse_args()
+    pieces = given.pieces
     sets: list[OpcodeSet] = list(OPCODES)
     spent = {opcodes: times(opcodes, pieces) for opcodes in sets}
     games = {
@@ -108,7 +108,7 @@ def main() -> None:
         for player, runs in games[opcodes].items():
             table.add_row(opcodes, player, *(f"{run['lines']} ({run['games']})" for run in runs.values()))
     out.print(table)
-    print(json.dumps({"bench": "planner", "pieces": pieces, "time": spent, "games": games}))
+    publish("planner", {"pieces": pieces, "time": spent, "games": games}, given.out)
 
 
 if __name__ == "__main__":

@@ -11,20 +11,18 @@ Target: under 3 % of the wall time. Run it with nothing else on the machine.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import cProfile
 import io
 import json
 import pstats
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from decision_peers import Calls
-from machine import machine, publish
+from harness import make_parser, publish
 from rich.console import Console
 from rich.table import Table
 
@@ -76,19 +74,18 @@ def functions(profile: cProfile.Profile, decisions: int, count: int) -> list[dic
 
 def main() -> None:
     """Play twice, print tables and one JSON line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--model", default="smollm2", help="(default: %(default)s)")
     parser.add_argument("--pieces", type=int, default=50, help="(default: %(default)s)")
     parser.add_argument("--seed", type=int, default=7, help="(default: %(default)s)")
     parser.add_argument("--rule", default="calibrated", help="(default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1, help="(default: %(default)s)")
     parser.add_argument("--functions", type=int, default=15, help="lines of the profile (default: %(default)s)")
-    parser.add_argument("--out", type=Path, help="also write the JSON here")
     options = parser.parse_args()
-    arguments = ["--model", options.model, "--pieces", str(options.pieces), "--seed", str(options.seed)]
-    arguments += ["--rule", options.rule, "--threads", str(options.threads)]
+    asked = ["--model", options.model, "--pieces", str(options.pieces), "--seed", str(options.seed)]
+    asked += ["--rule", options.rule, "--threads", str(options.threads)]
 
-    found, calls = game(arguments)
+    found, calls = game(asked)
     decisions, seconds = found["decisions"], found["seconds"]
     parts = {
         "llama_decode": calls.seconds,
@@ -108,7 +105,7 @@ def main() -> None:
     )
 
     profile = cProfile.Profile()
-    profiled, _ = game(arguments, profile)
+    profiled, _ = game(asked, profile)
     rows = functions(profile, profiled["decisions"], options.functions)
     table = Table("function", "where", "calls", "own ms", "with what it calls", box=None, title="under the profiler")
     for row in rows:
@@ -116,9 +113,6 @@ def main() -> None:
         table.add_row(row["function"][:40], row["where"], *numbers)
     console.print(table)
     result = {
-        "benchmark": "share",
-        "machine": machine(()),
-        "arguments": sys.argv[1:],
         "python_share": round(share, 4),
         "ms_a_decision": {name: round(1000 * value / decisions, 3) for name, value in parts.items()},
         "passes_per_decision": found["passes_per_decision"],
@@ -126,7 +120,7 @@ def main() -> None:
         "decisions": decisions,
         "functions": [{k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()} for row in rows],
     }
-    publish(result, options.out)
+    publish("share", result, options.out)
 
 
 if __name__ == "__main__":

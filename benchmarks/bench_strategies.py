@@ -13,12 +13,11 @@ planner's best. The last line of stdout is one JSON document.
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 from collections.abc import Sequence
 from typing import Any
 
+from harness import make_parser, publish
 from rich.console import Console
 from rich.table import Table
 
@@ -127,7 +126,7 @@ def measure(kernel: Kernel, name: str, count: int) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--states", type=int, default=60)
     parser.add_argument("--threads", type=int, help="CPU threads (default: all cores, at most 8)")
@@ -144,7 +143,7 @@ def main() -> None:
         marks = "yes" if row["marks"] else "no"
         table.add_row(row["cartridge"], marks, row["strategy"], shares[0], spans[0], shares[1], spans[1])
     Console(width=100).print(table)
-    print(json.dumps({"benchmark": "strategies", "model": given.model, "rows": rows}))
+    publish("strategies", {"model": given.model, "rows": rows}, given.out)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from machine import machine, publish
+from harness import make_parser, publish
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
@@ -310,14 +310,13 @@ def _verdict(row: dict[str, Any]) -> str:
 
 def main() -> None:
     """Run the rows that are asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--n", default=",".join(map(str, SIZES)), help="sizes, comma-separated (default: %(default)s)")
     parser.add_argument("--peer", default=",".join(ENGINES), help="engines, comma-separated (default: %(default)s)")
     parser.add_argument("--vocab", default=",".join(VOCABULARIES), help="models (default: %(default)s)")
     parser.add_argument("--texts", default="names", choices=["names", "letters"], help="(default: %(default)s)")
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds a row (default: %(default)s)")
     parser.add_argument("--memory", type=float, default=20.0, help="GB a row (default: %(default)s)")
-    parser.add_argument("--out", type=Path, help="also write the JSON here")
     parser.add_argument("--work", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
@@ -344,8 +343,7 @@ def main() -> None:
                 console.print(f"{vocab} {size:>9,} {peer:<14}", " | ".join(_cells(row, {})), highlight=False)
     show(rows, Console(width=150))
     packages = [engine.package for engine in ENGINES.values() if engine.package]
-    result = {"benchmark": "trie", "machine": machine(packages), "arguments": sys.argv[1:], "rows": rows}
-    publish(result, options.out)
+    publish("trie", {"rows": rows}, options.out, packages)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,24 @@
-"""On what a benchmark ran, and where its results go. Measures nothing."""
+"""What every benchmark shares: its options, the machine that it ran on, and where its results go."""
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import json
 import os
 import platform
 import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+
+def make_parser(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser with the option that every benchmark has, and its docstring as help."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, help="write the JSON to this file as well")
+    return parser
 
 
 def machine(packages: Iterable[str]) -> dict[str, Any]:
@@ -36,8 +45,13 @@ def machine(packages: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def publish(result: dict[str, Any], out: Path | None) -> None:
-    """Print a result as one JSON line, the last; write it to a file as well where one is named."""
+def publish(benchmark: str, found: dict[str, Any], out: Path | None, packages: Iterable[str] = ()) -> None:
+    """Print what was found as one JSON line, the last; write it to a file as well where one is named.
+
+    Args:
+        packages: whose versions matter beside those of Python, numpy and llama-cpp-python.
+    """
+    result = {"benchmark": benchmark, "machine": machine(packages), "arguments": sys.argv[1:], **found}
     if out:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps(result, indent=1) + "\n")
