@@ -79,24 +79,14 @@ class NullCache:
         keep(self._known, key, (opcodes, sums), NULLS_KEPT)
         return sums
 
-    def remember(
-        self,
-        opcodes: OpcodeSet,
-        subset: Subset,
-        null: Sequence[int],
-        sums: Floats,
-        tree: ScoreTree | None = None,
-        values: Values | None = None,
-    ) -> None:
-        """Keep the log-probability of each legal opcode.
+    def remember(self, opcodes: OpcodeSet, subset: Subset, null: Sequence[int], sums: Floats) -> None:
+        """Keep the log-probability of each legal opcode."""
+        keep(self._known, (id(opcodes), subset.key, tuple(null)), (opcodes, sums), NULLS_KEPT)
 
-        Args:
-            tree, values: what was read where, if the set was scored whole: kept where every opcode is legal.
-        """
-        key = id(opcodes), subset.key, tuple(null)
-        keep(self._known, key, (opcodes, sums), NULLS_KEPT)
-        if tree is not None and values is not None and len(subset) == len(opcodes):
-            keep(self._whole, (key[0], key[2]), _Whole(opcodes, tree, values), NULLS_KEPT)
+    def remember_whole(self, opcodes: OpcodeSet, null: Sequence[int], tree: ScoreTree, values: Values) -> None:
+        """Keep what was read at each point of the tree of all opcodes; it then answers for any legal set."""
+        self.remember(opcodes, opcodes.everything, null, tree.sums(values))
+        keep(self._whole, (id(opcodes), tuple(null)), _Whole(opcodes, tree, values), NULLS_KEPT)
 
     def load(self, opcodes: OpcodeSet, tree: ScoreTree, nulls: Sequence[Ids]) -> bool:
         """Remember what a file says of these null prompts, scored over every opcode; return whether there is one.
@@ -119,7 +109,7 @@ class NullCache:
         for null, row in zip(nulls, rows, strict=True):
             parts = np.split(row, np.cumsum(counts)[:-1])
             values = {each.point: part for each, part in zip(tree.reads, parts, strict=True)}
-            self.remember(opcodes, opcodes.everything, null, tree.sums(values), tree, values)
+            self.remember_whole(opcodes, null, tree, values)
         return True
 
     def save(self, opcodes: OpcodeSet, nulls: Sequence[Ids]) -> None:

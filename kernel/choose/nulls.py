@@ -101,7 +101,10 @@ class NullPrompts:
         first = len(scores.values) - len(nulls)
         behind = scores.log_probabilities[first:]
         for null, sums, values in zip(nulls, behind, scores.values[first:], strict=True):
-            self.cache.remember(opcodes, legal, null, sums, scores.tree, values)
+            if len(legal) == len(opcodes):
+                self.cache.remember_whole(opcodes, null, scores.tree, values)
+            else:
+                self.cache.remember(opcodes, legal, null, sums)
         return dict(zip(nulls, behind, strict=True))
 
 

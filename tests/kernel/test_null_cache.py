@@ -22,11 +22,12 @@ NULL = [7, 8]
 
 
 class Set:
-    """Sequences of ids in place of an OpcodeSet, which only its trie and its length are asked of."""
+    """Sequences of ids in place of an OpcodeSet, which only its trie and its length are asked of, and what is legal."""
 
     def __init__(self, sequences: list[list[int]], scored: list[int]) -> None:
         self.trie = Trie.of(sequences)
         self.scored = np.array(scored, np.int32)
+        self.everything = Subset.all(self.trie)
 
     def __len__(self) -> int:
         return len(self.scored)
@@ -65,7 +66,7 @@ def test_what_is_read_off_the_whole_is_what_the_part_would_say(
     whole = Subset.all(opcodes.trie)
     tree, nulls = opcodes.tree(whole), NullCache()
     values = read(tools, tree, row)
-    nulls.remember(opcodes, whole, NULL, tree.sums(values), tree, values)  # type: ignore[arg-type]
+    nulls.remember_whole(opcodes, NULL, tree, values)  # type: ignore[arg-type]
     subset = Subset.of(opcodes.trie, legal)
     part = opcodes.tree(subset)
     found = nulls.recall(opcodes, subset, NULL, part)  # type: ignore[arg-type]
@@ -81,7 +82,7 @@ def test_a_part_does_not_answer_for_another(tools: SimpleNamespace) -> None:
     opcodes, other = Set([[1], [2], [3]], [1, 1, 1]), Set([[1], [2], [3]], [1, 1, 1])
     some, more = Subset.of(opcodes.trie, [0]), Subset.of(opcodes.trie, [0, 1])
     nulls = NullCache()
-    nulls.remember(opcodes, some, NULL, np.zeros(1), opcodes.tree(some), {})  # type: ignore[arg-type]
+    nulls.remember(opcodes, some, NULL, np.zeros(1))  # type: ignore[arg-type]
     assert nulls.recall(opcodes, some, NULL) is not None  # type: ignore[arg-type]
     assert nulls.recall(opcodes, more, NULL, opcodes.tree(more)) is None  # type: ignore[arg-type]
     assert nulls.recall(opcodes, some, [7], opcodes.tree(some)) is None  # type: ignore[arg-type]
@@ -123,7 +124,7 @@ class Kept:
     def said_to(self, nulls: NullCache) -> None:
         """Let it remember everything."""
         for null, values in self.values.items():
-            nulls.remember(self.opcodes, self.everything, null, self.tree.sums(values), self.tree, values)
+            nulls.remember_whole(self.opcodes, null, self.tree, values)
 
 
 @pytest.fixture
