@@ -133,9 +133,7 @@ def _offers(record: DecisionRecord) -> Table:
 def _options(record: DecisionRecord) -> Table:
     """Return the strongest options, and always the one taken."""
     rows = list(record.legal or ())
-    at = record.chosen
-    same = rows[at : at + 1] if at is not None else [row for row in rows if row.text == record.text]
-    taken = same[0] if same else None
+    taken = record.taken
     rows.sort(key=lambda row: (row.probability is None, -(row.probability or 0.0)))
     top = rows[:ROWS]
     if taken is not None and not any(row is taken for row in top):

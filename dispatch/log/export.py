@@ -85,10 +85,7 @@ def redacted_copy(source: str | Path, target: str | Path, redactor: Redactor) ->
 
 
 def _row(record: DecisionRecord) -> dict[str, Any]:
-    rows = record.legal or ()
-    at = record.chosen
-    found = rows[at : at + 1] if at is not None else [row for row in rows if row.text == record.text]
-    taken = found[0] if found else None
+    taken = record.taken
     first, any_ = agreement(record) if record.offered else (None, None)
     same = record.model_dump(include=set(COLUMNS) - {"rule", "legal"})
     return same | {
@@ -97,7 +94,7 @@ def _row(record: DecisionRecord) -> dict[str, Any]:
         "probability": taken.probability if taken else None,
         "logprob": taken.logprob if taken else None,
         "null": taken.null if taken else None,
-        "legal": record.legal_count if record.legal_count is not None else len(rows) or None,
+        "legal": record.legal_count if record.legal_count is not None else len(record.legal or ()) or None,
         "agree_first": first,
         "agree_any": any_,
     }

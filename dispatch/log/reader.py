@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self, get_args
 
 from pydantic import ValidationError
 
@@ -19,6 +19,10 @@ from dispatch.log.encoding import START, decode, link, unseal
 from dispatch.log.records import FORMAT, DecisionRecord, Header, Joined, Left, Outcome, Resumed
 from kernel.errors import LogError
 
+Line = DecisionRecord | Resumed | Joined | Left | Outcome
+"""A line after the header."""
+KINDS: dict[str, type[Line]] = {kind.model_fields["event"].default: kind for kind in get_args(Line)}
+"""By the event that the line names."""
 CHANGES_KEPT = 10_000
 """So many cartridges may join or leave between two decisions."""
 
@@ -165,40 +169,42 @@ class LogReader:
         return parts[0]
 
     def _record(self, body: bytes) -> DecisionRecord | None:
-        """Return a decision; keep the outcome; note what is neither."""
+        """Return a decision; keep the outcome, and the cartridges that join or leave."""
         try:
-            data = decode(body)
-            event = data.get("event")
-            if event == "decision":
-                record = DecisionRecord.model_validate(data)
-                if record.n != self.n + 1:
-                    raise ValueError(f"n is {record.n}")
-                self.n += 1
-                self.end = self._end
-                return record
-            if event == "outcome":
-                outcome = Outcome.model_validate(data)
-                if outcome.decisions != self.n:
-                    raise ValueError(f"the outcome counts {outcome.decisions} decisions")
-                self.outcome = outcome
-                return None
-            if event == "resumed":
-                resumed = Resumed.model_validate(data)
-                if resumed.n != self.n:
-                    raise ValueError(f"n is {resumed.n}")
-            elif event in ("joined", "left"):
-                change = (Joined if event == "joined" else Left).model_validate(data)
-                if change.n != self.n:
-                    raise ValueError(f"n is {change.n}")
-                self.changes.append(change)
-            elif event == "header":
-                raise ValueError("a second header")
-            else:
-                self._note(f"line {self._line} is {event!r}, which this version does not know")
-            self.end = self._end
+            record = self._validated(decode(body))
         except ValueError as error:
             self._damaged(Fault.INVALID, _first(error) if isinstance(error, ValidationError) else str(error))
-        return None
+            return None
+        if isinstance(record, Outcome):
+            self.outcome = record
+            return None
+        self.end = self._end
+        if isinstance(record, Joined | Left):
+            self.changes.append(record)
+        if not isinstance(record, DecisionRecord):
+            return None
+        self.n += 1
+        return record
+
+    def _validated(self, data: dict[str, Any]) -> Line | None:
+        """Return the record of a line, or None for an event that this version does not know.
+
+        Raises ValueError for a record that is not in the format, or that does not count what stands above it.
+        """
+        event = data.get("event")
+        if event == "header":
+            raise ValueError("a second header")
+        kind = KINDS.get(event) if isinstance(event, str) else None
+        if kind is None:
+            self._note(f"line {self._line} is {event!r}, which this version does not know")
+            return None
+        record = kind.model_validate(data)
+        if isinstance(record, Outcome):
+            if record.decisions != self.n:
+                raise ValueError(f"the outcome counts {record.decisions} decisions")
+        elif record.n != self.n + isinstance(record, DecisionRecord):
+            raise ValueError(f"n is {record.n}")
+        return record
 
     def _rest(self) -> Iterator[tuple[int, bytes]]:
         while (line := self._next()) is not None:

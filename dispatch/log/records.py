@@ -148,6 +148,13 @@ class DecisionRecord(Record):
     redacted: dict[str, str] | None = None
     """Salted hashes of what was dropped, by field."""
 
+    @property
+    def taken(self) -> LegalRow | None:
+        """The choice's row in `legal`, where it is logged."""
+        rows, at = self.legal or (), self.chosen
+        found = rows[at : at + 1] if at is not None else [row for row in rows if row.text == self.text]
+        return found[0] if found else None
+
 
 class Resumed(Record):
     """The session was broken off above, and goes on below."""
