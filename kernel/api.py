@@ -22,7 +22,8 @@ from kernel.memory.memory import Memory
 from kernel.models.catalogue import cache_dir
 from kernel.prompt import Part, Prompt
 from kernel.text.bulk import Progress
-from kernel.trie.opcodes import Literal, OpcodeSet, compile_cached, compiled_from
+from kernel.trie.opcodes import Literal, OpcodeSet
+from kernel.trie.store import compile_cached, compiled_from
 
 SETS_KEPT = 32
 

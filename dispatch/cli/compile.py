@@ -56,25 +56,25 @@ def compile_command(
             TextColumn("tokenizing"), BarColumn(), MofNCompleteColumn(), console=Console(stderr=True), transient=True
         ) as bar:
             task = bar.add_task("", total=None, visible=False)
-            compiled = OpcodeSet(
+            opcode_set = OpcodeSet(
                 literals,
                 vocabulary,
                 progress=lambda done, total: bar.update(task, completed=done, total=total, visible=True),
             )
         seconds = time.perf_counter() - started
-        keys = {"tokenizer": vocabulary.fingerprint, "schema": compiled.schema}
-        kept = compiled.store()
-        store.save(output, kept.trie, extra=kept.extra, **keys)
+        tokenizer, fingerprint = vocabulary.fingerprint, opcode_set.fingerprint
+        store.save(output, opcode_set.compiled, tokenizer=tokenizer, opcodes=fingerprint)
         started = time.perf_counter()
-        OpcodeSet(literals, vocabulary, stored=store.load(output, **keys))
+        store.compiled_from(output, literals, vocabulary)
         mapped = time.perf_counter() - started
     found = {
         "file": str(output),
         "bytes": output.stat().st_size,
-        "opcodes": len(compiled),
-        "nodes": compiled.trie.n_nodes,
-        "edges": compiled.trie.n_edges,
-        **keys,
+        "opcodes": len(opcode_set),
+        "nodes": opcode_set.trie.n_nodes,
+        "edges": opcode_set.trie.n_edges,
+        "tokenizer": tokenizer,
+        "fingerprint": fingerprint,
         "seconds": round(seconds, 3),
         "seconds_to_map": round(mapped, 3),
     }
@@ -82,6 +82,6 @@ def compile_command(
         print(json.dumps(found))
         return
     print(
-        f"{shown(str(output))}: {len(compiled)} opcodes, {found['bytes']} bytes; compiled in {seconds:.2f} s, "
+        f"{shown(str(output))}: {len(opcode_set)} opcodes, {found['bytes']} bytes; compiled in {seconds:.2f} s, "
         f"mapped in {mapped:.3f} s"
     )

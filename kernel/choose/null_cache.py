@@ -20,7 +20,7 @@ from kernel.errors import StoreError
 from kernel.memory.passes import Ids
 from kernel.memory.tree import ScoreTree
 from kernel.recent import keep, recall
-from kernel.trie.arrays import Kind, keep_last, read, write
+from kernel.trie.arrays import Kind, keep_last, read_arrays, write_arrays
 from kernel.trie.opcodes import OpcodeSet
 from kernel.trie.subset import Subset
 
@@ -33,7 +33,7 @@ MANY = 24
 
 FILES_KEPT = 32
 
-KIND = Kind(b"\x93CKNULL\n", 1, "file of null prompts", "made", "they are read anew")
+KIND = Kind(b"\x93CKNULL\n", 2, "file of null prompts", "made", "they are read anew")
 
 
 class _Whole(NamedTuple):
@@ -99,7 +99,7 @@ class NullCache:
         path, keys = self._file(opcodes, nulls)
         counts = [len(each.ids) for each in tree.reads]
         try:
-            flat = read(path, keys, KIND)["values"]
+            flat = read_arrays(path, keys, KIND)["values"]
             rows = flat.astype(np.float64).reshape(len(nulls), sum(counts))
         except FileNotFoundError:
             return False
@@ -122,7 +122,7 @@ class NullCache:
         path, keys = self._file(opcodes, nulls)
         values = np.concatenate([said.values[each.point] for said in whole for each in said.tree.reads])
         try:
-            write(path, {"values": values}, keys, KIND)
+            write_arrays(path, {"values": values}, keys, KIND)
             keep_last(self._folder, "*.nulls", FILES_KEPT)
         except (StoreError, OSError) as error:
             self._note(str(error))
@@ -135,7 +135,7 @@ class NullCache:
         keys = {
             "model": self._model,
             "tokenizer": opcodes.vocabulary.fingerprint,
-            "schema": opcodes.schema,
+            "opcodes": opcodes.fingerprint,
             "nulls": f"b2:{digest.hexdigest()}",
         }
         name = hashlib.blake2b("\n".join(keys.values()).encode(), digest_size=16).hexdigest()

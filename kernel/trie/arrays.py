@@ -1,16 +1,26 @@
-"""Named arrays in a file behind a JSON header, read by mapping it. Knows nothing of what they are for.
+"""Named arrays in one file behind a JSON header, read by mapping the file into memory.
 
-    magic | version, header length | header (JSON) | checksum of all that | arrays, each aligned to 64 bytes
+    offset 0   magic, 8 bytes | format version, uint32 | length of the header, uint32
+           16  header, JSON: {"tokenizer": "b2:..", .., "arrays": [{"name", "type", "count", "at", "sum"}, ..], "size"}
+               checksum of all bytes so far, uint32 (CRC-32)
+               zeros up to the next multiple of 64
+               the arrays, little-endian, each at a multiple of 64; "at" counts from the first one, "sum" is its CRC-32
 
-Nothing is unpickled and nothing is executed: a file that is foreign, cut, damaged, or made for other keys is refused
-with a StoreError. Writing is atomic: a reader finds the old file or the new one, and what a killed writer leaves
-behind is removed by the next.
+The keys in front of "arrays" say what the arrays were made for. A file that is foreign, cut off, damaged, or made for
+other keys is refused with a StoreError; nothing in it is unpickled or executed.
+
+A writer fills a temporary file and renames it, so a reader finds the old file or the new one, never a part. Beside the
+temporary file stands a lock file that the writer holds. The next writer in the folder takes a lock that nobody holds as
+the sign that its writer was killed, and removes both files.
+
+    x.trie                          the file that readers open
+    .x.trie.0f3a90c2d1b45e67.tmp    what a writer has written so far
+    .x.trie.0f3a90c2d1b45e67.lock   held by that writer
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import mmap
 import os
@@ -24,6 +34,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from kernel.errors import StoreError
@@ -32,7 +43,7 @@ ALIGN = 64
 _HEAD = struct.Struct("<8sII")
 _SUM = struct.Struct("<I")
 _TYPES = frozenset({"<i4", "<i8", "<f8", "|u1"})
-_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
+_LOCK = re.compile(r"\..+\.[0-9a-f]{16}\.lock")
 
 Array = NDArray[Any]
 
@@ -53,12 +64,12 @@ class Kind:
     again: str
 
 
-def write(path: Path, arrays: Mapping[str, Array], keys: Mapping[str, str], kind: Kind) -> None:
-    """Write arrays so that `read` gives them back.
+def write_arrays(path: Path, arrays: Mapping[str, Array], keys: Mapping[str, str], kind: Kind) -> None:
+    """Write arrays so that `read_arrays` gives them back.
 
     Args:
         arrays: by name: int32, int64, float64 or uint8, one-dimensional.
-        keys: what they depend on; `read` has to be given the same.
+        keys: what they depend on; `read_arrays` has to be given the same.
     Raises:
         StoreError: the file cannot be written; what was there before is still there.
     """
@@ -71,24 +82,28 @@ def write(path: Path, arrays: Mapping[str, Array], keys: Mapping[str, str], kind
         raise StoreError(f"{str(path)!r} cannot be written: {error.strerror or error}") from error
 
 
-def read(path: Path, keys: Mapping[str, str], kind: Kind) -> dict[str, Array]:
+def read_arrays(path: Path, keys: Mapping[str, str], kind: Kind) -> dict[str, Array]:
     """Map the arrays of a file; they are read-only views of it.
 
     Raises:
         FileNotFoundError: there is no such file.
-        StoreError: it is not exactly what `write` wrote for these keys.
+        StoreError: it is not exactly what `write_arrays` wrote for these keys.
     """
     try:
         return _parse(path, _map(path), keys, kind)
-    except (KeyError, TypeError, ValueError) as error:  # sums agree, yet `write` did not write it
+    except (KeyError, TypeError, ValueError) as error:  # the sums agree, yet the content is not ours
         raise StoreError(f"{str(path)!r} is not a {kind.what} of this program: {error!r}") from error
 
 
 def keep_last(folder: Path, pattern: str, count: int) -> None:
-    """Remove all but the last written files of a name pattern; whoever has one of them mapped keeps it."""
+    """Remove all but the last written files of a name pattern.
+
+    Whoever has one of them mapped keeps it; Windows refuses to remove it then, and it stays for the next time.
+    """
     files = sorted(folder.glob(pattern), key=lambda file: file.stat().st_mtime)
     for old in files[:-count]:
-        old.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            old.unlink()
 
 
 def _write(file: BinaryIO, arrays: Mapping[str, Array], keys: Mapping[str, str], kind: Kind) -> None:
@@ -147,7 +162,7 @@ def _parse(path: Path, data: bytes | mmap.mmap, keys: Mapping[str, str], kind: K
         raise StoreError(f"{where} is cut off in its header; {kind.again}")
     if _SUM.unpack(data[end : end + _SUM.size])[0] != zlib.crc32(data[:end]):
         raise StoreError(f"{where} is damaged in its header; {kind.again}")
-    header = json.loads(data[_HEAD.size : end])  # whole and unchanged, so it is what `save` wrote
+    header = json.loads(data[_HEAD.size : end])  # whole and unchanged, so it is what `_write` wrote
     for key, mine in keys.items():
         if header[key] != mine:
             raise StoreError(f"{where} was {kind.made} for {key} {header[key]!r}, not {mine!r}; {kind.again}")
@@ -166,39 +181,48 @@ def _parse(path: Path, data: bytes | mmap.mmap, keys: Mapping[str, str], kind: K
 @contextlib.contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
     """Give a new file that takes the place of `path` at the end; nothing changes when the body raises."""
-    temporary, file = _temporary(path)
+    lock, temporary = _reserve(path)
     try:
-        with file:
+        with temporary.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
+        os.replace(temporary, path)
     finally:
-        os.close(folder)
+        temporary.unlink(missing_ok=True)
+        _give_up(lock)
+    if os.name != "nt":  # Windows opens no folder
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
-def _temporary(path: Path) -> tuple[Path, BinaryIO]:
-    """Return a new locked file beside `path`; the lock says that its writer is alive."""
+def _reserve(path: Path) -> tuple[FileLock, Path]:
+    """Return a held lock of its own for a writer of `path`, and the name of the temporary file that goes with it."""
     while True:
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-        file = temporary.open("xb")
-        fcntl.flock(file, fcntl.LOCK_EX)
-        if temporary.exists():  # else somebody has taken it for a leftover between the two lines above
-            return temporary, file
-        file.close()
+        lock = FileLock(path.with_name(f".{path.name}.{secrets.token_hex(8)}.lock"))
+        lock.acquire()
+        if Path(lock.lock_file).exists():  # else another writer took it for a leftover before it was held
+            return lock, Path(lock.lock_file).with_suffix(".tmp")
+        lock.release()
+
+
+def _give_up(lock: FileLock) -> None:
+    """Release a lock and remove its file."""
+    lock.release()
+    with contextlib.suppress(OSError):  # another writer has just opened it, which Windows minds, or has removed it
+        os.unlink(lock.lock_file)
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove the temporary files of writers that are gone: those that nobody holds a lock on."""
-    for leftover in folder.glob(".*.tmp"):
-        if not _TEMPORARY.fullmatch(leftover.name):
+    """Remove the files of writers that are gone: those that nobody holds the lock of."""
+    for left in folder.glob(".*.lock"):
+        if not _LOCK.fullmatch(left.name):
             continue
-        with contextlib.suppress(OSError), leftover.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            leftover.unlink(missing_ok=True)
+        lock = FileLock(left)
+        with contextlib.suppress(OSError):  # it is held, or gone
+            lock.acquire(timeout=0)
+            left.with_suffix(".tmp").unlink(missing_ok=True)
+            _give_up(lock)

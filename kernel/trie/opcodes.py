@@ -1,16 +1,20 @@
-"""From the texts of opcodes to a trie of token ids. Knows no model beyond its vocabulary, no wire form, no game.
+"""Compiles the texts of opcodes into a trie of token ids.
 
-Everything is done for all opcodes at once, so that a million of them take seconds; `compile_cached` keeps the result
-of a large set on disk.
+    texts      "go"  "go north"             what the cartridge declares, as the model will write it
+    ids        [go]  [go] [ north]          each text as the tokenizer splits it alone
+    ended      [go] [\\n]  [go] [ north]    a text that begins another one gets a TERMINATOR: stopping is a choice
+    trie       go -- \\n --> opcode 0
+                  `- north --> opcode 1
+
+Each step is done for all opcodes at once, so that a million of them take seconds. `store` keeps the result on disk.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,22 +22,18 @@ from numpy.typing import NDArray
 from kernel.errors import BuildError, NoLegalOpcodeError, StoreError, did_you_mean
 from kernel.text.bulk import Progress, tokenize_bulk
 from kernel.text.vocabulary import Vocabulary
-from kernel.trie.arrays import keep_last
 from kernel.trie.ordering import Ordering, extended
-from kernel.trie.store import Stored, cached, load
 from kernel.trie.subset import Subset
 from kernel.trie.trie import Trie
 
 Ints = NDArray[np.int32]
 Offsets = NDArray[np.int64]
 
-END = "\n"
+TERMINATOR = "\n"
 """What is put behind an opcode that begins another one, so that stopping there is a token to choose like any other."""
 
 BLOCK = 1 << 16
 """Opcodes whose bytes are counted at once, so that the scratch memory stays small."""
-
-FILES_KEPT = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,19 @@ class Literal:
         return self.body + self.closer
 
 
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What compiling makes of literals, and what a file keeps of them.
+
+    Attributes:
+        trie: leaf i is literal i.
+        scored: int32, shape (n_leaves,): how many leading ids of each opcode count in its score.
+    """
+
+    trie: Trie
+    scored: Ints
+
+
 class OpcodeSet:
     """Compiled literals: the trie, and which text each leaf is.
 
@@ -60,10 +73,12 @@ class OpcodeSet:
         literals: texts in the order that `Decision.index` refers to.
         vocabulary: of the live model.
         progress: told how many texts are tokenized, when that takes more than a second.
-        stored: what `store` gave for the same literals and vocabulary; nothing is tokenized then.
+        compiled: of the same literals and vocabulary, as a file keeps it; nothing is tokenized then.
 
-    Raises BuildError, naming both texts, when two literals are equal or have one id sequence; when a literal is
-    empty or does not round-trip; when one is the beginning of another and an END behind it changes nothing.
+    Raises:
+        BuildError: two literals are equal or have one id sequence; one is empty or does not round-trip; one is the
+            beginning of another and a TERMINATOR behind it changes nothing. Both texts are named.
+        StoreError: `compiled` has another number of opcodes.
     """
 
     def __init__(
@@ -72,7 +87,7 @@ class OpcodeSet:
         vocabulary: Vocabulary,
         *,
         progress: Progress | None = None,
-        stored: Stored | None = None,
+        compiled: Compiled | None = None,
     ) -> None:
         self.literals = tuple(x if isinstance(x, Literal) else Literal(x) for x in literals)
         if not self.literals:
@@ -80,26 +95,18 @@ class OpcodeSet:
         self.vocabulary = vocabulary
         self.texts = tuple([x.body + x.closer if x.closer else x.body for x in self.literals])
         self.labels = tuple([x.label or text for x, text in zip(self.literals, self.texts, strict=True)])
-        if stored is not None:
-            self._adopt(stored)
-            return
-        self._refuse_repeats()
-        ids, offsets = tokenize_bulk(vocabulary, self.texts, progress=progress)
-        ids, offsets, ordering, ended = self._end_prefixes(ids, offsets)
-        self.trie = Trie.build(ids, offsets, ordering)
-        self.scored = self._scored(ids, offsets, ended)
+        self.compiled = self._compile(progress) if compiled is None else compiled
+        self.trie, self.scored = self.compiled.trie, self.compiled.scored
+        if not len(self.texts) == self.trie.n_leaves == len(self.scored):
+            raise StoreError(f"a compiled trie of {self.trie.n_leaves} opcodes is not of these {len(self.texts)}")
 
     def __len__(self) -> int:
         return len(self.texts)
 
     @property
-    def schema(self) -> str:
-        """`b2:` and a hash of all that the trie depends on beside the vocabulary: texts, closers, END."""
-        return schema_of(self.literals)
-
-    def store(self) -> Stored:
-        """Return what `store` writes, to give back as `stored`."""
-        return Stored(self.trie, {"scored": self.scored})
+    def fingerprint(self) -> str:
+        """`b2:` and a hash of all that the trie depends on beside the vocabulary: texts, closers, TERMINATOR."""
+        return fingerprint_of(self.literals)
 
     @cached_property
     def everything(self) -> Subset:
@@ -132,13 +139,11 @@ class OpcodeSet:
     def _index(self) -> dict[str, int]:
         return {text: position for position, text in enumerate(self.texts)}
 
-    def _adopt(self, stored: Stored) -> None:
-        scored = stored.extra.get("scored")
-        if scored is None or len(scored) != stored.trie.n_leaves or len(scored) != len(self.texts):
-            raise StoreError(
-                f"a compiled trie of {stored.trie.n_leaves} opcodes is not of these {len(self.texts)}; compile again"
-            )
-        self.trie, self.scored = stored.trie, scored
+    def _compile(self, progress: Progress | None) -> Compiled:
+        self._refuse_repeats()
+        ids, offsets = tokenize_bulk(self.vocabulary, self.texts, progress=progress)
+        ids, offsets, ordering, ended = self._end_prefixes(ids, offsets)
+        return Compiled(Trie.build(ids, offsets, ordering), self._scored(ids, offsets, ended))
 
     def _refuse_repeats(self) -> None:
         if len(set(self.texts)) == len(self.texts):
@@ -150,7 +155,7 @@ class OpcodeSet:
                 raise BuildError(f"opcode {text!r} is declared twice", [(first, position)])
 
     def _end_prefixes(self, ids: Ints, offsets: Offsets) -> tuple[Ints, Offsets, Ordering, NDArray[np.bool_]]:
-        """Append the END to each sequence that begins another one; refuse what is still not told apart."""
+        """Append the TERMINATOR to each sequence that begins another one; refuse what is still not told apart."""
         ordering = Ordering.of(ids, offsets)
         for a, b in ordering.duplicates()[:1]:
             raise BuildError(
@@ -160,19 +165,19 @@ class OpcodeSet:
             )
         begins = ordering.begins_another()
         if begins.any():
-            ids, offsets = extended(ids, offsets, begins, self.vocabulary.literal(END))
+            ids, offsets = extended(ids, offsets, begins, self.vocabulary.literal(TERMINATOR))
             ordering = Ordering.of(ids, offsets)
             for a, b in [*ordering.duplicates(), *ordering.prefixes()][:1]:
                 a, b = (a, b) if begins[a] else (b, a)
                 raise BuildError(
-                    f"opcode {self.texts[a]!r} is the beginning of {self.texts[b]!r} even with {END!r} behind it; "
-                    "end both with a closing mark",
+                    f"opcode {self.texts[a]!r} is the beginning of {self.texts[b]!r} even with {TERMINATOR!r} "
+                    "behind it; end both with a closing mark",
                     [(a, b)],
                 )
         return ids, offsets, ordering, begins
 
     def _scored(self, ids: Ints, offsets: Offsets, ended: NDArray[np.bool_]) -> Ints:
-        """Return how many ids of each opcode count: those that begin before its body ends, and the END."""
+        """Return how many ids of each opcode count: those that begin before its body ends, and the TERMINATOR."""
         count = np.diff(offsets).astype(np.int32)
         if not any(x.closer for x in self.literals):
             return count
@@ -193,46 +198,9 @@ class OpcodeSet:
         return count
 
 
-def compile_cached(
-    literals: Sequence[Literal | str],
-    vocabulary: Vocabulary,
-    folder: Path,
-    *,
-    progress: Progress | None = None,
-    note: Callable[[str], None] | None = None,
-) -> OpcodeSet:
-    """Compile literals, or take them compiled from a folder, which keeps the last FILES_KEPT sets.
-
-    `note` hears of files that could not be used or written; the result is right all the same.
-    """
-    made: list[OpcodeSet] = []
-
-    def build() -> Stored:
-        made.append(OpcodeSet(literals, vocabulary, progress=progress))
-        return made[0].store()
-
-    whole = [x if isinstance(x, Literal) else Literal(x) for x in literals]
-    if not whole:
-        return OpcodeSet(whole, vocabulary)
-    stored = cached(folder, tokenizer=vocabulary.fingerprint, schema=schema_of(whole), build=build, note=note)
-    if not made:
-        return OpcodeSet(whole, vocabulary, stored=stored)
-    keep_last(folder, "*.trie", FILES_KEPT)
-    return made[0]
-
-
-def compiled_from(path: Path, literals: Sequence[Literal], vocabulary: Vocabulary) -> OpcodeSet:
-    """Return the set as a file holds it; raises StoreError where it is not of these literals and this tokenizer."""
-    try:
-        stored = load(path, tokenizer=vocabulary.fingerprint, schema=schema_of(literals))
-    except FileNotFoundError:
-        raise StoreError(f"there is no file {str(path)!r}; the command `compile` writes one") from None
-    return OpcodeSet(literals, vocabulary, stored=stored)
-
-
-def schema_of(literals: Sequence[Literal]) -> str:
-    """Return `b2:` and a hash of the bodies and closers, in order, and of the END."""
-    digest = hashlib.blake2b(f"{END!r} {len(literals)}".encode(), digest_size=16)
+def fingerprint_of(literals: Sequence[Literal]) -> str:
+    """Return `b2:` and a hash of the bodies and closers, in order, and of the TERMINATOR."""
+    digest = hashlib.blake2b(f"{TERMINATOR!r} {len(literals)}".encode(), digest_size=16)
     for low in range(0, len(literals), BLOCK):
         some = literals[low : low + BLOCK]
         texts = [x.body.encode() for x in some] + [x.closer.encode() for x in some]

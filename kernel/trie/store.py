@@ -1,87 +1,94 @@
-"""Compiled tries on disk. Knows no opcode, no model, no layout of bytes (arrays.py does)."""
+"""Compiled opcode sets on disk: written once, mapped by every later process.
+
+A file holds the arrays of the trie and how many ids of each opcode are scored. Its header names the fingerprint of the
+tokenizer and that of the opcodes, and a file is used for exactly these. `arrays` describes the bytes.
+
+    folder/b2_<opcodes>-b2_<tokenizer>.trie     one file for each set of opcodes and tokenizer; the last 16 are kept
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kernel.errors import StoreError
-from kernel.trie.arrays import Array, Kind, read, write
+from kernel.text.bulk import Progress
+from kernel.text.vocabulary import Vocabulary
+from kernel.trie.arrays import Kind, keep_last, read_arrays, write_arrays
+from kernel.trie.opcodes import Compiled, Literal, OpcodeSet, fingerprint_of
 from kernel.trie.trie import Trie
 
-KIND = Kind(b"\x93CKTRIE\n", 1, "compiled trie", "compiled", "compile it again")
+KIND = Kind(b"\x93CKTRIE\n", 2, "compiled trie", "compiled", "compile it again")
+
+FILES_KEPT = 16
 
 
-@dataclass(frozen=True)
-class Stored:
-    """What a file held: the trie and whatever arrays were stored beside it."""
-
-    trie: Trie
-    extra: Mapping[str, Array] = field(default_factory=dict)
-
-
-def save(path: Path, trie: Trie, *, tokenizer: str, schema: str, extra: Mapping[str, Array] | None = None) -> None:
-    """Write a compiled trie so that `load` gives it back.
+def save(path: Path, compiled: Compiled, *, tokenizer: str, opcodes: str) -> None:
+    """Write a compiled set so that `load` gives it back.
 
     Args:
         tokenizer: fingerprint of the vocabulary that the ids belong to.
-        schema: hash of the opcodes and of everything else that the trie depends on.
-        extra: other arrays to keep, by name; see `arrays.write`.
+        opcodes: fingerprint of the texts that were compiled.
     Raises:
         StoreError: the file cannot be written; what was there before is still there.
     """
-    arrays = {f"trie.{name}": getattr(trie, name) for name in Trie.ARRAYS}
-    arrays |= {f"extra.{name}": array for name, array in (extra or {}).items()}
-    write(path, arrays, {"tokenizer": tokenizer, "schema": schema}, KIND)
+    arrays = {f"trie.{name}": getattr(compiled.trie, name) for name in Trie.ARRAYS}
+    write_arrays(path, {**arrays, "scored": compiled.scored}, {"tokenizer": tokenizer, "opcodes": opcodes}, KIND)
 
 
-def load(path: Path, *, tokenizer: str, schema: str) -> Stored:
-    """Map a compiled trie; the arrays are read-only views of the file.
+def load(path: Path, *, tokenizer: str, opcodes: str) -> Compiled:
+    """Map a compiled set; the arrays are read-only views of the file.
 
     Raises:
         FileNotFoundError: there is no such file.
-        StoreError: it is not exactly what `save` wrote for this tokenizer and schema.
+        StoreError: it is not exactly what `save` wrote for this tokenizer and these opcodes.
     """
-    arrays = read(path, {"tokenizer": tokenizer, "schema": schema}, KIND)
+    arrays = read_arrays(path, {"tokenizer": tokenizer, "opcodes": opcodes}, KIND)
     try:
-        trie = Trie({name: arrays[f"trie.{name}"] for name in Trie.ARRAYS})
+        return Compiled(Trie({name: arrays[f"trie.{name}"] for name in Trie.ARRAYS}), arrays["scored"])
     except (KeyError, TypeError, ValueError) as error:  # the sums agree, yet `save` did not write it
         raise StoreError(f"{str(path)!r} is not a {KIND.what} of this program: {error!r}") from error
-    extra = {name.removeprefix("extra."): array for name, array in arrays.items() if name.startswith("extra.")}
-    return Stored(trie, extra)
 
 
-def cached(
+def compile_cached(
+    literals: Sequence[Literal | str],
+    vocabulary: Vocabulary,
     folder: Path,
     *,
-    tokenizer: str,
-    schema: str,
-    build: Callable[[], Stored],
-    note: Callable[[str], None] | None = None,
-) -> Stored:
-    """Return the compiled trie of this tokenizer and schema: from the folder, or built and kept there.
+    progress: Progress | None = None,
+    note: Callable[[str], None] = lambda _: None,
+) -> OpcodeSet:
+    """Compile literals, or take them compiled from a folder, which keeps the last FILES_KEPT sets.
 
-    Args:
-        build: makes it when there is none, or when the one there is refused.
-        note: is told why a file was refused or why the new one could not be kept; the result is right all the same.
+    `note` hears of files that could not be used or written; the result is right all the same.
     """
-    path = folder / f"{_name(schema)}-{_name(tokenizer)}.trie"
+    whole = [x if isinstance(x, Literal) else Literal(x) for x in literals]
+    keys = {"tokenizer": vocabulary.fingerprint, "opcodes": fingerprint_of(whole)}
+    path = folder / f"{_name(keys['opcodes'])}-{_name(keys['tokenizer'])}.trie"
     try:
-        return load(path, tokenizer=tokenizer, schema=schema)
+        return OpcodeSet(whole, vocabulary, compiled=load(path, **keys))
     except FileNotFoundError:
         pass
     except StoreError as error:
-        if note is not None:
-            note(f"{error}; compiling anew")
-    stored = build()
+        note(f"{error}; compiling anew")
+    opcodes = OpcodeSet(whole, vocabulary, progress=progress)
     try:
-        save(path, stored.trie, tokenizer=tokenizer, schema=schema, extra=stored.extra)
+        save(path, opcodes.compiled, **keys)
     except StoreError as error:
-        if note is not None:
-            note(str(error))
-    return stored
+        note(str(error))
+    else:
+        keep_last(folder, "*.trie", FILES_KEPT)
+    return opcodes
+
+
+def compiled_from(path: Path, literals: Sequence[Literal], vocabulary: Vocabulary) -> OpcodeSet:
+    """Return the set as a file holds it; raises StoreError where it is not of these literals and this tokenizer."""
+    try:
+        compiled = load(path, tokenizer=vocabulary.fingerprint, opcodes=fingerprint_of(literals))
+    except FileNotFoundError:
+        raise StoreError(f"there is no file {str(path)!r}; the command `compile` writes one") from None
+    return OpcodeSet(literals, vocabulary, compiled=compiled)
 
 
 def _name(key: str) -> str:

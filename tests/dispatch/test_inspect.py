@@ -86,7 +86,7 @@ def test_a_control_marker_in_a_literal_is_told(load: Load) -> None:
 
 
 def test_an_opcode_that_begins_another_is_told(load: Load) -> None:
-    """`go` gets an END so that stopping is a choice."""
+    """`go` gets a TERMINATOR so that stopping is a choice."""
     found = inspect([Literal("go"), Literal("go north")], load("gpt-2"))
     assert found.warnings == ("'go' begins another opcode; it is ended with '\\n'",)
     assert spelled(found) == "[go]«\n»"
@@ -267,10 +267,10 @@ def test_compile_writes_a_file_that_gives_the_set_back(
     result = run("compile", "home", "--model", vocab_ggufs["gpt-2"], "-o", out, "--json")
     document = json.loads(result.stdout)
     assert (document["opcodes"], document["bytes"]) == (24, out.stat().st_size)
-    stored = store.load(out, tokenizer=load("gpt-2").fingerprint, schema=document["schema"])
+    stored = store.load(out, tokenizer=load("gpt-2").fingerprint, opcodes=document["fingerprint"])
     assert stored.trie.n_leaves == 24
     with pytest.raises(store.StoreError, match="compiled for tokenizer"):
-        store.load(out, tokenizer=load("qwen2").fingerprint, schema=document["schema"])
+        store.load(out, tokenizer=load("qwen2").fingerprint, opcodes=document["fingerprint"])
 
 
 def test_a_set_taken_from_a_file_is_the_set_compiled(tools: SimpleNamespace, tmp_path: Path) -> None:
@@ -278,14 +278,14 @@ def test_a_set_taken_from_a_file_is_the_set_compiled(tools: SimpleNamespace, tmp
     vocabulary = tools.toy_vocabulary(["left"])
     literals = [Literal("left", ";x"), Literal("right", ";x"), Literal("up")]
     made = OpcodeSet(literals, vocabulary)
-    keys = {"tokenizer": vocabulary.fingerprint, "schema": made.schema}
-    store.save(tmp_path / "t", made.trie, extra=made.store().extra, **keys)
-    stored = store.load(tmp_path / "t", **keys)
-    again = OpcodeSet(literals, vocabulary, stored=stored)
+    keys = {"tokenizer": vocabulary.fingerprint, "opcodes": made.fingerprint}
+    store.save(tmp_path / "t", made.compiled, **keys)
+    kept = store.load(tmp_path / "t", **keys)
+    again = OpcodeSet(literals, vocabulary, compiled=kept)
     assert again.scored.tolist() == made.scored.tolist() == [1, 5, 2]
     assert [again.trie.sequence(n).tolist() for n in range(3)] == [made.trie.sequence(n).tolist() for n in range(3)]
     with pytest.raises(store.StoreError, match="of 3 opcodes is not of these 2"):
-        OpcodeSet(literals[:2], vocabulary, stored=stored)
+        OpcodeSet(literals[:2], vocabulary, compiled=kept)
 
 
 @pytest.mark.parametrize(
@@ -296,12 +296,13 @@ def test_a_set_taken_from_a_file_is_the_set_compiled(tools: SimpleNamespace, tmp
         [Literal("left;", "x"), Literal("right", ";x"), Literal("up")],
     ],
 )
-def test_the_schema_is_of_texts_closers_and_order(tools: SimpleNamespace, other: list[Literal]) -> None:
+def test_the_fingerprint_is_of_texts_closers_and_order(tools: SimpleNamespace, other: list[Literal]) -> None:
     """Fewer, in another order, or cut elsewhere: another hash. A label changes nothing."""
     vocabulary = tools.toy_vocabulary()
     one = OpcodeSet([Literal("left", ";x"), Literal("right", ";x"), Literal("up", label="^")], vocabulary)
-    assert one.schema == OpcodeSet([Literal("left", ";x"), Literal("right", ";x"), Literal("up")], vocabulary).schema
-    assert one.schema != OpcodeSet(other, vocabulary).schema
+    unlabelled = OpcodeSet([Literal("left", ";x"), Literal("right", ";x"), Literal("up")], vocabulary)
+    assert one.fingerprint == unlabelled.fingerprint
+    assert one.fingerprint != OpcodeSet(other, vocabulary).fingerprint
 
 
 def test_help_names_every_command() -> None:

@@ -185,8 +185,7 @@ def test_a_shipped_set_is_mapped_once_and_only_where_it_fits(
         return kernel
 
     made = OpcodeSet(texts, vocabulary)
-    kept, keys = made.store(), {"tokenizer": vocabulary.fingerprint, "schema": made.schema}
-    store.save(tmp_path / "items", kept.trie, extra=kept.extra, **keys)
+    store.save(tmp_path / "items", made.compiled, tokenizer=vocabulary.fingerprint, opcodes=made.fingerprint)
     kernel = taking("items")
     kernel.choose("Do:", ["this", "that"], rule="exact")  # options of a choice are no set to keep
     with monkeypatch.context() as patch:
@@ -194,7 +193,7 @@ def test_a_shipped_set_is_mapped_once_and_only_where_it_fits(
         np.testing.assert_array_equal(kernel.compile(texts).trie.ids, made.trie.ids)
     assert len(kernel.compile(texts[:5])) == 5, "the file was for one set"
     for file, words, literals, said in (
-        ("items", ["item"], texts[:8], "was compiled for schema "),
+        ("items", ["item"], texts[:8], "was compiled for opcodes "),
         ("items", ["items"], texts, "was compiled for tokenizer "),
         ("none", ["item"], texts, "there is no file .*none'; the command `compile` writes one"),
     ):

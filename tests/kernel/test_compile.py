@@ -91,7 +91,7 @@ def test_each_of_six_options_is_reachable_on_smollm2(smollm2_path: Path) -> None
 
 
 def test_stopping_is_a_token_where_stopping_is_a_choice(load: Load) -> None:
-    """On gpt-2 `go` and `pick` begin another option token by token and get an END; `say` does not and gets none."""
+    """On gpt-2 `go` and `pick` begin another option and get a TERMINATOR; `say` does not and gets none."""
     opcodes = OpcodeSet(SIX, load("gpt-2"))
     assert [pieces(opcodes, i) for i in range(6)] == [
         ["go", "\n"],
@@ -106,7 +106,7 @@ def test_stopping_is_a_token_where_stopping_is_a_choice(load: Load) -> None:
 
 
 def test_say_and_ing_is_a_path_only_where_the_tokenizer_makes_it_one(load: Load) -> None:
-    """On llama-spm `saying` is `say` + `ing`, so `say` gets an END; on gpt-2 that path does not exist."""
+    """On llama-spm `saying` is `say` + `ing`, so `say` gets a TERMINATOR; on gpt-2 that path does not exist."""
     spm, gpt2 = load("llama-spm"), load("gpt-2")
     assert pieces(OpcodeSet(SIX, spm), 4) == ["say", "\n"]
     assert pieces(OpcodeSet(SIX, spm), 5) == ["say", "ing"]
@@ -117,7 +117,7 @@ def test_say_and_ing_is_a_path_only_where_the_tokenizer_makes_it_one(load: Load)
 
 @several
 def test_the_paths_are_the_compiled_texts_and_no_others(load: Load, name: str) -> None:
-    """Walk every path: as many as opcodes, each with the bytes of its text, an END at most behind it."""
+    """Walk every path: as many as opcodes, each with the bytes of its text, a TERMINATOR at most behind it."""
     opcodes = OpcodeSet([*SIX, *LAMPS], load(name))
     found = sorted(opcodes.vocabulary.join(path).decode().removesuffix("\n") for path in paths(opcodes))
     assert found == sorted([*SIX, *LAMPS])
@@ -175,7 +175,7 @@ def test_two_literals_with_one_text_are_named(tools: SimpleNamespace) -> None:
 
 @pytest.mark.parametrize("order", [["go", "go\n", "stop"], ["stop", "go\n", "go"]])
 def test_a_pair_that_the_end_does_not_tell_apart_is_named(tools: SimpleNamespace, order: list[str]) -> None:
-    """`go` + END is `go` and a newline, which is another opcode: both are named, the beginning first."""
+    """`go` + TERMINATOR is `go` and a newline, which is another opcode: both are named, the beginning first."""
     with pytest.raises(
         BuildError, match=r"opcode 'go' is the beginning of 'go\\n' even with '\\n' behind it"
     ) as caught:
@@ -222,7 +222,7 @@ def test_scored_ids_of_a_call_counted_by_hand(load: Load, name: str, scored: int
 
 
 def test_everything_counts_up_to_an_end(tools: SimpleNamespace) -> None:
-    """`go;` begins `go;north;`, so it gets an END, and the END is scored: to stop is a decision of the model."""
+    """`go;` begins `go;north;`, so it gets a TERMINATOR, which is scored: to stop is a decision of the model."""
     opcodes = OpcodeSet([Literal("go", ";"), Literal("go;north", ";")], tools.toy_vocabulary(["go", "north"]))
     assert pieces(opcodes, 0) == ["go", ";", "\n"]
     assert pieces(opcodes, 1) == ["go", ";", "north", ";"]

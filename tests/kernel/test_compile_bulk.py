@@ -13,7 +13,9 @@ import pytest
 from kernel.errors import BuildError
 from kernel.text.vocabulary import Vocabulary
 from kernel.trie import opcodes as module
-from kernel.trie.opcodes import END, Literal, OpcodeSet, compile_cached
+from kernel.trie import store
+from kernel.trie.opcodes import TERMINATOR, Literal, OpcodeSet
+from kernel.trie.store import compile_cached
 
 Load = Callable[[str], Vocabulary]
 
@@ -31,12 +33,12 @@ def literals(count: int) -> list[Literal]:
 def test_ids_and_scored_counts_are_those_of_each_text_alone(
     load: Load, name: str, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counted back from the end, byte by byte; an opcode with an END counts whole. Blocks leave no seam."""
+    """Counted back from the end, byte by byte; an opcode with a TERMINATOR counts whole. Blocks leave no seam."""
     monkeypatch.setattr(module, "BLOCK", block)
     vocabulary = load(name)
     some = literals(2_000)
     opcodes = OpcodeSet(some, vocabulary)
-    end = vocabulary.literal(END)
+    end = vocabulary.literal(TERMINATOR)
     ended = 0
     for leaf, literal in enumerate(some):
         ids = opcodes.trie.sequence(leaf).tolist()
@@ -64,7 +66,7 @@ def test_a_clash_among_many_is_named(load: Load) -> None:
 
 def test_a_folder_keeps_the_last_sets_only(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three of five are left, the last ones; each is the set that it was."""
-    monkeypatch.setattr(module, "FILES_KEPT", 3)
+    monkeypatch.setattr(store, "FILES_KEPT", 3)
     vocabulary = load("gpt-2")
     some = literals(300)
     for count in range(100, 105):

@@ -10,20 +10,27 @@ import textwrap
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from kernel.errors import StoreError
-from kernel.trie.store import Stored, cached, load, save
+from kernel.text.vocabulary import Vocabulary
+from kernel.trie.opcodes import Compiled, Literal
+from kernel.trie.store import compile_cached, load, save
 from kernel.trie.trie import Trie
 
-KEYS = {"tokenizer": "b2:aa", "schema": "b2:bb"}
+KEYS = {"tokenizer": "b2:aa", "opcodes": "b2:bb"}
 SEQUENCES = [[5, 6, 7], [5, 6, 8, 9], [4]]
 
 
+def compiled(sequences: list[list[int]]) -> Compiled:
+    return Compiled(Trie.of(sequences), np.array([len(ids) for ids in sequences], np.int32))
+
+
 def write(path: Path) -> bytes:
-    save(path, Trie.of(SEQUENCES), extra={"scored": np.array([3, 4, 1], np.int32)}, **KEYS)
+    save(path, compiled(SEQUENCES), **KEYS)
     return path.read_bytes()
 
 
@@ -35,7 +42,7 @@ def refused(path: Path, data: bytes, match: str) -> None:
 
 
 def test_what_was_saved_comes_back(tmp_path: Path) -> None:
-    """Every array of the trie, the arrays stored beside it, and the sequences by leaf."""
+    """Every array of the trie, the scored counts beside it, and the sequences by leaf."""
     path = tmp_path / "a" / "b.trie"
     write(path)
     stored = load(path, **KEYS)
@@ -44,7 +51,7 @@ def test_what_was_saved_comes_back(tmp_path: Path) -> None:
         assert getattr(stored.trie, name).tolist() == getattr(trie, name).tolist()
     assert [stored.trie.sequence(i).tolist() for i in range(3)] == SEQUENCES
     assert stored.trie.longest == 4
-    assert stored.extra["scored"].tolist() == [3, 4, 1]
+    assert stored.scored.tolist() == [3, 4, 1]
 
 
 def test_loaded_arrays_are_read_only_views_of_the_file(tmp_path: Path) -> None:
@@ -54,7 +61,7 @@ def test_loaded_arrays_are_read_only_views_of_the_file(tmp_path: Path) -> None:
     trie = load(path, **KEYS).trie
     with pytest.raises(ValueError, match="read-only"):
         trie.edge_ids[0] = 1
-    save(path, Trie.of([[1]]), **KEYS)
+    save(path, compiled([[1]]), **KEYS)
     assert trie.children(0).tolist() == [4, 5]
 
 
@@ -63,9 +70,9 @@ def test_other_tokenizer_and_other_opcodes_are_refused_by_name(tmp_path: Path) -
     path = tmp_path / "x.trie"
     write(path)
     with pytest.raises(StoreError, match="compiled for tokenizer 'b2:aa', not 'b2:zz'; compile it again"):
-        load(path, tokenizer="b2:zz", schema="b2:bb")
-    with pytest.raises(StoreError, match="compiled for schema 'b2:bb', not 'b2:yy'; compile it again"):
-        load(path, tokenizer="b2:aa", schema="b2:yy")
+        load(path, tokenizer="b2:zz", opcodes="b2:bb")
+    with pytest.raises(StoreError, match="compiled for opcodes 'b2:bb', not 'b2:yy'; compile it again"):
+        load(path, tokenizer="b2:aa", opcodes="b2:yy")
 
 
 def test_missing_file_is_not_damage(tmp_path: Path) -> None:
@@ -87,7 +94,7 @@ def test_foreign_file_is_refused(tmp_path: Path) -> None:
     refused(path, b"", "is not a compiled trie")
     refused(path, b"GGUF" + bytes(100), "begins with b'GGUF")
     refused(path, b"\x80\x04\x95" + bytes(500), "is not a compiled trie")
-    refused(path, good[:8] + b"\x02" + good[9:], "has format 2; this program reads 1")
+    refused(path, good[:8] + b"\x01" + good[9:], "has format 1; this program reads 2")
 
 
 def test_file_cut_at_any_byte_is_refused(tmp_path: Path) -> None:
@@ -112,15 +119,15 @@ def test_any_changed_byte_is_refused_or_changes_nothing(tmp_path: Path) -> None:
             continue
         unseen += 1
         assert [stored.trie.sequence(i).tolist() for i in range(3)] == SEQUENCES
-        assert stored.extra["scored"].tolist() == [3, 4, 1]
+        assert stored.scored.tolist() == [3, 4, 1]
     data = sum(len(getattr(Trie.of(SEQUENCES), name)) * 4 for name in Trie.ARRAYS) + 12
     assert unseen < len(good) - data
 
 
 def test_array_of_objects_is_never_written(tmp_path: Path) -> None:
     """No type that would need a pickle."""
-    with pytest.raises(StoreError, match=r"array 'extra\.texts' is object"):
-        save(tmp_path / "x.trie", Trie.of([[1]]), extra={"texts": np.array(["a", None], object)}, **KEYS)
+    with pytest.raises(StoreError, match=r"array 'scored' is object"):
+        save(tmp_path / "x.trie", Compiled(Trie.of([[1]]), np.array(["a", None], object)), **KEYS)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -134,7 +141,7 @@ def test_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StoreError, match="cannot be written: No space left on device"):
-        save(path, Trie.of([[1]]), **KEYS)
+        save(path, compiled([[1]]), **KEYS)
     assert load(path, **KEYS).trie.n_leaves == 3
     assert [p.name for p in tmp_path.iterdir()] == ["x.trie"]
 
@@ -142,7 +149,9 @@ def test_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
 KILLED = """
     import os, sys, time
     from pathlib import Path
+    import numpy as np
     from kernel.trie import arrays, store
+    from kernel.trie.opcodes import Compiled
     from kernel.trie.trie import Trie
     write = arrays._write
     def slow(file, *rest):
@@ -152,7 +161,8 @@ KILLED = """
         print("half", flush=True)
         time.sleep(60)
     arrays._write = slow
-    store.save(Path(sys.argv[1]), Trie.of([[1], [2]]), tokenizer="b2:aa", schema="b2:bb")
+    two = Compiled(Trie.of([[1], [2]]), np.ones(2, np.int32))
+    store.save(Path(sys.argv[1]), two, tokenizer="b2:aa", opcodes="b2:bb")
 """
 
 
@@ -167,33 +177,36 @@ def test_killed_writer_leaves_nothing_that_a_later_run_trips_over(tmp_path: Path
     )
     assert writer.stdout is not None
     assert writer.stdout.readline() == b"half\n"
-    assert len(list(tmp_path.iterdir())) == 2
-    save(tmp_path / "y.trie", Trie.of([[1]]), **KEYS)  # the other writer is alive: its file is left alone
-    assert len(list(tmp_path.iterdir())) == 3
+    half = {file.suffix for file in tmp_path.iterdir()}
+    assert half == {".trie", ".tmp", ".lock"}
+    save(tmp_path / "y.trie", compiled([[1]]), **KEYS)  # the other writer is alive: its file is left alone
+    assert len(list(tmp_path.iterdir())) == 4
     writer.send_signal(signal.SIGKILL)
     writer.wait()
     writer.stdout.close()
     assert load(path, **KEYS).trie.n_leaves == 3
-    save(path, Trie.of([[1]]), **KEYS)
+    save(path, compiled([[1]]), **KEYS)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.trie", "y.trie"]
 
 
 def test_foreign_hidden_files_are_left_alone(tmp_path: Path) -> None:
     """Only names that `save` makes are leftovers."""
-    (tmp_path / ".notes.tmp").write_text("mine")
+    for name in (".notes.tmp", ".notes.lock"):
+        (tmp_path / name).write_text("mine")
     write(tmp_path / "x.trie")
-    assert (tmp_path / ".notes.tmp").read_text() == "mine"
+    for name in (".notes.tmp", ".notes.lock"):
+        assert (tmp_path / name).read_text() == "mine"
 
 
 def test_readers_and_writers_at_once_always_see_a_whole_file(tmp_path: Path) -> None:
     """Four writers replace one file for a while; a reader loads one of the four each time."""
     path = tmp_path / "x.trie"
-    tries = [Trie.of([[n + 1, k] for k in range(50 * (n + 1))]) for n in range(4)]
+    tries = [compiled([[n + 1, k] for k in range(50 * (n + 1))]) for n in range(4)]
     save(path, tries[0], **KEYS)
     stop = time.monotonic() + 0.5
     failures: list[BaseException] = []
 
-    def again(trie: Trie) -> None:
+    def again(trie: Compiled) -> None:
         try:
             while time.monotonic() < stop:
                 save(path, trie, **KEYS)
@@ -214,34 +227,44 @@ def test_readers_and_writers_at_once_always_see_a_whole_file(tmp_path: Path) -> 
     assert [p.name for p in tmp_path.iterdir()] == ["x.trie"]
 
 
-def test_cache_builds_once_and_again_when_refused(tmp_path: Path) -> None:
+class Tokenizing:
+    """A toy vocabulary that counts the calls of its tokenizer."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary, self.calls, self._inner = vocabulary, 0, vocabulary._tokenize
+        vocabulary._tokenize = self._tokenize
+
+    def _tokenize(self, text: bytes, add_special: bool, parse_special: bool) -> list[int]:
+        self.calls += 1
+        return self._inner(text, add_special, parse_special)
+
+
+def test_cache_builds_once_and_again_when_refused(tmp_path: Path, tools: SimpleNamespace) -> None:
     """The second call maps the file; a damaged one is noted and built anew; another tokenizer has its own file."""
-    built: list[int] = []
     notes: list[str] = []
-
-    def build() -> Stored:
-        built.append(1)
-        return Stored(Trie.of(SEQUENCES), {"scored": np.array([1, 2, 3], np.int32)})
-
+    texts = [Literal("go", ";"), "stay", "go north"]
+    toy = Tokenizing(tools.toy_vocabulary(["go"]))
     for _ in range(2):
-        stored = cached(tmp_path, build=build, note=notes.append, **KEYS)
-        assert stored.trie.children(0).tolist() == [4, 5]
-        assert stored.extra["scored"].tolist() == [1, 2, 3]
-    assert (len(built), notes) == (1, [])
+        opcodes = compile_cached(texts, toy.vocabulary, tmp_path, note=notes.append)
+        assert opcodes.texts == ("go;", "stay", "go north")
+        assert [len(opcodes.trie.sequence(leaf)) for leaf in range(3)] == [2, 4, 7]
+        assert opcodes.scored.tolist() == [1, 4, 7]
+        assert (toy.calls, notes) == (3, [])
     (path,) = tmp_path.iterdir()
     path.write_bytes(path.read_bytes()[:-7])
-    assert cached(tmp_path, build=build, note=notes.append, **KEYS).trie.n_leaves == 3
-    assert len(built) == 2
+    assert compile_cached(texts, toy.vocabulary, tmp_path, note=notes.append).trie.n_leaves == 3
+    assert toy.calls == 6
     assert "compiling anew" in notes[0]
-    cached(tmp_path, build=build, note=notes.append, tokenizer="b2:cc", schema="b2:bb")
-    assert (len(built), len(notes), len(list(tmp_path.iterdir()))) == (3, 1, 2)
+    other = Tokenizing(tools.toy_vocabulary(["stay"]))
+    compile_cached(texts, other.vocabulary, tmp_path, note=notes.append)
+    assert (other.calls, len(notes), len(list(tmp_path.iterdir()))) == (3, 1, 2)
 
 
-def test_cache_that_cannot_be_kept_is_noted_and_the_trie_is_right(tmp_path: Path) -> None:
+def test_cache_that_cannot_be_kept_is_noted_and_the_trie_is_right(tmp_path: Path, tools: SimpleNamespace) -> None:
     """A file stands where the folder should be."""
     (tmp_path / "cache").write_text("")
     notes: list[str] = []
-    stored = cached(tmp_path / "cache", build=lambda: Stored(Trie.of(SEQUENCES)), note=notes.append, **KEYS)
-    assert stored.trie.n_leaves == 3
+    opcodes = compile_cached(["a", "b", "c"], tools.toy_vocabulary(), tmp_path / "cache", note=notes.append)
+    assert opcodes.trie.n_leaves == 3
     assert len(notes) >= 1
     assert "cannot be written" in notes[-1]

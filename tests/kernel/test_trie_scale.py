@@ -18,12 +18,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernel.trie.opcodes import Compiled
 from kernel.trie.ordering import Ordering
 from kernel.trie.store import load, save
 from kernel.trie.subset import Subset
 from kernel.trie.trie import Trie
 
 MILLION = 1_000_000
+KEYS = {"tokenizer": "t", "opcodes": "o"}
 
 
 class Counted(np.ndarray[Any, Any]):
@@ -208,10 +210,10 @@ def test_loading_maps_the_file_and_copies_nothing(tmp_path: Path) -> None:
     """The lengths of the sequences are all that is held, four bytes each, and 70 bytes a sequence are in the file."""
     _, ids, offsets = sequences(5)
     path = tmp_path / "many.trie"
-    save(path, Trie.build(ids, offsets), tokenizer="t", schema="s")
-    load(path, tokenizer="t", schema="s")
+    save(path, Compiled(Trie.build(ids, offsets), np.ones(10**5, np.int32)), **KEYS)
+    load(path, **KEYS)
     with counting() as work:
-        trie = load(path, tokenizer="t", schema="s").trie
+        trie = load(path, **KEYS).trie
     assert path.stat().st_size > 70 * 10**5
     assert work[0].bytes < 5 * 10**5
     assert work[0].lines < 500
