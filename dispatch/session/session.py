@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Self
 
 from dispatch.log.objects import CartridgeRecord
-from dispatch.log.records import DecisionRecord, Ending, Outcome
+from dispatch.log.records import Ending, Outcome
 from dispatch.log.resume import Resumption
 from dispatch.log.tally import Tally
 from dispatch.log.writer import LogWriter
@@ -137,7 +137,7 @@ class Session:
                 try:
                     request = next(requests)
                 except StopIteration:
-                    self._end(Ending.LIMIT, "no more requests")
+                    self.close(Ending.LIMIT, "no more requests")
                     return
             if self._stopping is None:  # asking for a request may take long
                 turn = self.turn(request)
@@ -163,7 +163,7 @@ class Session:
         before = engine.state_hash()
         self._torn = True
         if instruction == HALT_INSTRUCTION:
-            self._end(Ending.HALT, "halt was chosen")
+            self.close(Ending.HALT, "halt was chosen")
         else:
             try:
                 result = engine.apply(instruction)
@@ -176,7 +176,8 @@ class Session:
         logged = record(turn, state, self.seconds)
         self.tally.add(logged)
         if self._log is not None:
-            self._write(self._log, turn, logged)
+            made = choice.decision
+            self._log.decision(logged, *((made.prompt, made.nulls, made.rotations) if made is not None else ()))
         self._torn = False
         return turn
 
@@ -185,8 +186,9 @@ class Session:
         self._stopping = detail
 
     def close(self, ending: Ending, detail: str = "") -> None:
-        """End the session from outside; what has ended already keeps its ending."""
-        self._end(ending, detail)
+        """End the session; one that has ended already keeps its ending."""
+        if self.ending is None:
+            self.ending, self.detail = ending, detail
 
     def end_log(self) -> None:
         """Write the outcome, if there is a log; the log takes nothing more.
@@ -235,27 +237,14 @@ class Session:
 
     def _over(self) -> bool:
         if self.ending is None and self._stopping is not None:
-            self._end(Ending.INTERRUPTED, self._stopping)
+            self.close(Ending.INTERRUPTED, self._stopping)
         if self.ending is not None:
             return True
         if (found := over(self.engines, self.limits, self.tally.decisions)) is not None:
-            self._end(*found)
+            self.close(*found)
         return self.ending is not None
 
     def _guard(self, turn: Turn) -> None:
         if not turn.moved and self._last == (turn.instruction, False):
-            self._end(Ending.REPEAT, f"{turn.instruction!r} again on an unchanged state")
+            self.close(Ending.REPEAT, f"{turn.instruction!r} again on an unchanged state")
         self._last = (turn.instruction, turn.moved)
-
-    def _end(self, ending: Ending, detail: str) -> None:
-        if self.ending is None:
-            self.ending, self.detail = ending, detail
-
-    def _write(self, log: LogWriter, turn: Turn, logged: DecisionRecord) -> None:
-        decision = turn.decision
-        log.decision(
-            logged,
-            decision.prompt if decision is not None else (),
-            decision.nulls if decision is not None else (),
-            decision.rotations if decision is not None else (),
-        )
