@@ -93,7 +93,7 @@ def _question(row: Row) -> str:
 def cartridge(opcode: type[SchemaOpcode]) -> Cartridge:
     """Return a cartridge of one function."""
     engine = lambda: Tools("bfcl", {opcode.method: opcode}, {opcode.method: lambda **_: ""})  # noqa: E731
-    return Cartridge("bfcl", "1", "one function", (opcode,), engine, ToolView([opcode]))
+    return Cartridge("bfcl", "1", "one function", (opcode,), engine, ToolView([opcode]), takes_requests=True)
 
 
 def main() -> None:

@@ -108,8 +108,13 @@ class Cartridge:
     view: View
     planner: Planner | None = None
     offered: int = 3
+    """How many of the planner's options the prompt lists, the best first."""
     ratifies: bool = False
     """Whether a model chooses among the offered options only, or among all that is legal."""
+    takes_requests: bool = False
+    """Whether the prompt shows what a person asks for; a session of one that has no planner waits for requests."""
+    offers_beside_request: bool = False
+    """Whether a prompt that shows a request lists the planner's options as well."""
     guide: tuple[Explained, ...] = ()
     """What each command means, for requests that name none; read by the view, and by sessions of several cartridges."""
     cases: Callable[[], Sequence[Case]] | None = field(default=None, compare=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cartridges.home.engine import House
 from cartridges.home.guide import GUIDE
-from cartridges.home.opcodes import COMMANDS, NAME, SETS, Set
+from cartridges.home.opcodes import NAME, SETS, Set
 from cartridges.home.typed import GUIDE as TYPED_GUIDE
 from cartridges.home.view import HomeView
 from cartridges.kit.rules import opcode_set
@@ -37,7 +37,7 @@ def make(opcodes: Set = "commands") -> Cartridge:
         opcodes=opcode_set(NAME, opcodes, SETS),
         engine=partial(House, opcodes),
         view=HomeView(),
-        offered=len(COMMANDS),
+        takes_requests=True,
         guide=GUIDE if labelled else TYPED_GUIDE,
         cases=partial(requests, CASES, GUIDE) if labelled else None,
         more_cases={"hints": partial(requests, HINTS, GUIDE)} if labelled else {},

@@ -86,6 +86,7 @@ def wrap(
         engine=lambda: GymnasiumEngine(make(), spoken, int(space.start), state),
         view=GymnasiumView(name, situation),
         planner=planner,
+        takes_requests=True,
     )
 
 

@@ -52,6 +52,7 @@ def toolbox(name: str, file: Path, handlers: ModuleType, *, version: str = "1") 
         opcodes=(*found.opcodes, Halt),
         engine=lambda: Tools(name, opcodes, functions),
         view=ToolView(found.opcodes),
+        takes_requests=True,
     )
 
 

@@ -27,6 +27,7 @@ def make() -> Cartridge:
         engine=RobotEngine,
         view=RobotView(),
         planner=RobotPlanner(),
+        takes_requests=True,
         guide=GUIDE,
         cases=partial(requests, CASES, GUIDE),
     )

@@ -27,6 +27,7 @@ def make() -> Cartridge:
         engine=ScavengerEngine,
         view=ScavengerView(),
         planner=ScavengerPlanner(),
+        takes_requests=True,
         guide=GUIDE,
         cases=partial(requests, CASES, GUIDE),
     )

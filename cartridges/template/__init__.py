@@ -28,6 +28,7 @@ def make() -> Cartridge:
         engine=Lift,
         view=LiftView(),
         planner=LiftPlanner(),
+        takes_requests=True,
         guide=GUIDE,
         cases=partial(requests, CASES, GUIDE),
     )

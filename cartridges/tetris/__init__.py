@@ -31,6 +31,8 @@ def make(opcodes: OpcodeSet = "place") -> Cartridge:
         view=TetrisView(),
         planner=TetrisPlanner(),
         ratifies=opcodes == "place",
+        takes_requests=True,
+        offers_beside_request=True,
         cases=partial(cases, opcodes),
         options={"opcodes": opcodes},
     )

@@ -44,6 +44,27 @@ def nulls(subject: Subject) -> str:
     return f"{looked} prompts"
 
 
+def requests(subject: Subject) -> str:
+    """Requests are shown as declared, with the options or without them."""
+    cartridge, looked = subject.cartridge, 0
+    for where, engine, options in _states(subject):
+        plain, asked, other, alone = (
+            text(cartridge.view.prompt(engine, given, request).parts)
+            for given, request in ((options, ""), (options, REQUEST), (options, ANOTHER), ((), REQUEST))
+        )
+        if cartridge.takes_requests and asked == other:
+            raise FaultError(f"{where}: takes_requests=True, but two requests have one prompt: {asked!r}")
+        if not cartridge.takes_requests and asked != plain:
+            raise FaultError(f"{where}: takes_requests=False, but a request changes the prompt: {asked!r}")
+        if cartridge.takes_requests and options and cartridge.offers_beside_request != (asked != alone):
+            declared, does = cartridge.offers_beside_request, "leaves out" if asked == alone else "lists"
+            raise FaultError(
+                f"{where}: offers_beside_request={declared}, but a prompt with a request {does} the options: {asked!r}"
+            )
+        looked += 4
+    return f"{looked} prompts"
+
+
 def data(subject: Subject) -> str:
     """A request cannot hold a control token."""
     if not subject.vocabularies:

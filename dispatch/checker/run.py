@@ -27,6 +27,7 @@ CHECKS: tuple[Check, ...] = (
     planner.plans,
     declaration.pictures,
     prompts.nulls,
+    prompts.requests,
     prompts.data,
     prompts.length,
     declaration.cases,

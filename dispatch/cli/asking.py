@@ -12,26 +12,21 @@ from dispatch.cli.interrupts import Interrupts
 from dispatch.session.session import Session
 from kernel.errors import BuildError, CartridgeError, UsageError
 
-PROBE = "a request"
 COMMANDS = ("/join", "/leave")
 
 Command = Callable[[str, str], None]
 """(command, cartridge): carries out a line such as `/leave home`."""
 
 
-def takes_requests(session: Session) -> bool:
-    """Return whether a session waits for requests: it has several cartridges, or one without a planner that asks.
+def waits_for_requests(session: Session) -> bool:
+    """Return whether a session waits for requests: it has several cartridges, or one that takes them and cannot plan.
 
-    A single cartridge with a planner plays by itself, unless requests are named. One without a planner has nothing to
-    go by but the request, if its prompt shows it.
+    A single cartridge with a planner plays by itself, unless requests are named.
     """
     if len(session.cartridges) > 1:
         return True
-    ((name, cartridge),) = session.cartridges.items()
-    if cartridge.planner is not None:
-        return False
-    engine = session.engines[name]
-    return cartridge.view.prompt(engine, (), PROBE) != cartridge.view.prompt(engine, ())
+    (cartridge,) = session.cartridges.values()
+    return cartridge.takes_requests and cartridge.planner is None
 
 
 def typed(source: Path | None) -> bool:

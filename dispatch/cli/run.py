@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from dispatch.cli.asking import requests, takes_requests, typed
+from dispatch.cli.asking import requests, waits_for_requests, typed
 from dispatch.cli.common import (
     N_CTX,
     AsJson,
@@ -176,7 +176,7 @@ def run_command(
         session = opened.session
         interrupts.stop(session)
         asked = requests_from is not None or (
-            goal is None and session.player.name == "model" and takes_requests(session)
+            goal is None and session.player.name == "model" and waits_for_requests(session)
         )
         source: Iterator[str] | None = None
         if goal is not None:

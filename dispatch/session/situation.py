@@ -41,7 +41,7 @@ def situation(
         return Situation(number, legal, ranked, prompt, open=written, asked=bool(request)), ()
     ((name, cartridge),) = cartridges.items()
     prompt = cartridge.view.prompt(engines[name], offered, request)
-    if request and offered and prompt == cartridge.view.prompt(engines[name], (), request):
-        offered = []  # the view does not show them beside a request
+    if request and cartridge.takes_requests and not cartridge.offers_beside_request:
+        offered = []
     ratified = [option.instruction for option in offered] if cartridge.ratifies else []
     return Situation(number, legal, ranked, prompt, ratified, written, bool(request)), tuple(offered)

@@ -82,7 +82,9 @@ class CounterPlanner:
         return [Option(i, score=float(i.args["by"])) for i in reversed(engine.legal())]
 
 
-COUNTER = Cartridge("counter", "1", "Counts.", (Add,), CounterEngine, CounterView(), CounterPlanner(), offered=2)
+COUNTER = Cartridge(
+    "counter", "1", "Counts.", (Add,), CounterEngine, CounterView(), CounterPlanner(), offered=2, takes_requests=True
+)
 
 
 def make_cartridge(record: CartridgeRecord) -> Cartridge:

@@ -106,7 +106,7 @@ class View:
 
 def sound(engine: type[Sum] = Sum, **changes: Any) -> Cartridge:
     """Return the cartridge with one part changed."""
-    parts = {"planner": Planner(), "view": View(), **changes}
+    parts = {"planner": Planner(), "view": View(), "takes_requests": True, "offers_beside_request": True, **changes}
     return replace(Cartridge("sum", "1", "Adds numbers.", (Count,), engine, View()), **parts)
 
 
@@ -452,6 +452,44 @@ def test_a_fault_of_the_view_is_found(
     assert re.search(message, found[check]), found
 
 
+class Deaf(View):
+    """Shows no request."""
+
+    def parts(self, options: Sequence[Option], best: Option | None, request: str) -> tuple[Part, ...]:
+        return super().parts(options, best, "")
+
+
+class Alone(View):
+    """Shows a request without the options."""
+
+    def parts(self, options: Sequence[Option], best: Option | None, request: str) -> tuple[Part, ...]:
+        return super().parts(() if request.strip() else options, best, request)
+
+
+TAKES, BESIDE = {"takes_requests": True}, {"takes_requests": True, "offers_beside_request": True}
+
+
+@pytest.mark.parametrize(
+    ("view", "declared", "message"),
+    [
+        (View(), BESIDE, ""),
+        (Deaf(), {}, ""),
+        (Alone(), TAKES, ""),
+        (Deaf(), BESIDE, "takes_requests=True, but two requests have one prompt"),
+        (View(), {}, "takes_requests=False, but a request changes the prompt"),
+        (View(), TAKES, "offers_beside_request=False, but a prompt with a request lists the options"),
+        (Alone(), BESIDE, "offers_beside_request=True, but a prompt with a request leaves out the options"),
+    ],
+)
+def test_what_is_declared_of_requests_is_held(view: View, declared: dict[str, bool], message: str) -> None:
+    """Three cartridges as they say they are, four that are not."""
+    declared = {"takes_requests": False, "offers_beside_request": False, **declared}
+    found = faults(check_cartridge(sound(view=view, **declared), steps=30))
+    detail = found.get("Requests are shown as declared, with the options or without them", "")
+    assert message in detail
+    assert bool(message) == bool(detail)
+
+
 # -- declarations with one fault each ------------------------------------------------------------------------------
 
 
@@ -567,7 +605,7 @@ def test_a_report_reads_as_text_and_names_every_check_once() -> None:
     """One line for each, the counts before them."""
     report = check_cartridge(sound(Nested), steps=30)
     lines = str(report).splitlines()
-    assert lines[0] == "sum@1: 8 passed, 1 failed, 7 skipped"
+    assert lines[0] == "sum@1: 9 passed, 1 failed, 7 skipped"
     assert len(lines) == 1 + len(CHECKS)
     assert len({name_of(check) for check in CHECKS}) == len(CHECKS)
 

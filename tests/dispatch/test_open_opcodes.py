@@ -99,7 +99,10 @@ class DeskView:
         return "desk"
 
 
-DESK = Cartridge("desk", "1", "A desk.", (Lamp, Note, Pair, Halt), Desk, DeskView())  # type: ignore[arg-type]
+DESK = replace(
+    Cartridge("desk", "1", "A desk.", (Lamp, Note, Pair, Halt), Desk, DeskView()),  # type: ignore[arg-type]
+    takes_requests=True,
+)
 BYTES = Vocabulary(
     [bytes([b]) for b in range(256)], np.full(256, NORMAL, np.int32), lambda text, special, parse: list(text)
 )

@@ -83,7 +83,7 @@ class LampView:
         return ""
 
 
-LAMP = Cartridge("lamp", "1", "A lamp.", (Switch, Halt), LampEngine, LampView())
+LAMP = Cartridge("lamp", "1", "A lamp.", (Switch, Halt), LampEngine, LampView(), takes_requests=True)
 
 
 class Says:
@@ -297,7 +297,7 @@ def test_many_commands_without_a_guide_are_one_line_an_opcode() -> None:
     class Note(Opcode):
         text: str
 
-    many = Cartridge("dial", "1", "A dial.", (Dial, Note, Halt), LampEngine, LampView())
+    many = Cartridge("dial", "1", "A dial.", (Dial, Note, Halt), LampEngine, LampView(), takes_requests=True)
     assert [(e.words, e.phrase) for e in guide_of([many])] == [("dial 1", "set the dial. In degrees"), ("note", "note")]
 
 

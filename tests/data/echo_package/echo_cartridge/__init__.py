@@ -76,4 +76,4 @@ class EchoView:
 
 def make(limit: int = 5) -> Cartridge:
     """Return the cartridge; it ends after `limit` words."""
-    return Cartridge("echo", "3", "Says words.", (Say,), lambda: Echo(limit), EchoView())
+    return Cartridge("echo", "3", "Says words.", (Say,), lambda: Echo(limit), EchoView(), takes_requests=True)
