@@ -185,7 +185,7 @@ def test_an_author_of_opcodes_loads_little() -> None:
             "from dispatch.wire import wire\n",
             "cartridges may import ['cartridges', 'kernel']",
         ),
-        ("dispatch/log/writer.py", "from dispatch.cli.common import failing\n", "of rank 10, itself of rank 8"),
+        ("dispatch/log/writer.py", "from dispatch.cli.output import failing\n", "of rank 10, itself of rank 8"),
         ("dispatch/log/writer.py", "from dispatch.wire.wire import Wire\n", "of rank 8, itself of rank 8"),
         ("kernel/trie/trie.py", "from kernel.opcode import Opcode\n", "kernel.opcode of rank 3, itself of rank 3"),
         ("kernel/trie/trie.py", "from kernel.memory import rows\n", "kernel.memory.rows of rank 4, itself of rank 3"),

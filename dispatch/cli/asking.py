@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from dispatch.cli.frame import shown
 from dispatch.cli.interrupts import Interrupts
+from dispatch.cli.output import shown
 from dispatch.session.session import Session
 from kernel.errors import BuildError, CartridgeError, UsageError
 

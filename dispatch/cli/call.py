@@ -13,20 +13,20 @@ import typer
 from dispatch.cli.common import (
     N_CTX,
     AsJson,
+    CartridgeName,
     ContextSize,
     Model,
     RuleOption,
     Threads,
-    failing,
+    WireForm,
     load_kernel,
     make_rule,
 )
-from dispatch.cli.frame import shown
+from dispatch.cli.output import failing, shown
 from dispatch.loading.registry import load
 from dispatch.wire.calling import Call, Caller
 from dispatch.wire.wire import Wire, form
 
-Name = Annotated[str, typer.Argument(help="Cartridge, see `list`; a folder such as ./mytools.", metavar="CARTRIDGE")]
 Request = Annotated[str, typer.Argument(help="What is wanted, in plain words.")]
 Budget = Annotated[int, typer.Option(help="Tokens that the instruction may have.", min=1)]
 Heat = Annotated[float, typer.Option("--temperature", help="Of the arguments; 0 takes the most probable.", min=0)]
@@ -35,14 +35,14 @@ Dry = Annotated[bool, typer.Option("--dry", help="Do not carry it out.")]
 
 
 def call_command(
-    name: Name,
+    name: CartridgeName,
     request: Request,
     model: Model = "smollm2",
     rule: RuleOption = None,
     max_tokens: Budget = 256,
     temperature: Heat = 0.0,
     seed: Seed = 0,
-    wire: Annotated[str, typer.Option(help="Wire form: tagged or compact.")] = "tagged",
+    wire: WireForm = "tagged",
     dry: Dry = False,
     as_json: AsJson = False,
     n_ctx: ContextSize = N_CTX,

@@ -16,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from dispatch.checker import BUDGET, STEPS, Report, Status, check_cartridge
-from dispatch.cli.common import AsJson, failing
-from dispatch.cli.frame import shown
+from dispatch.cli.common import AsJson
+from dispatch.cli.output import failing, shown
 from dispatch.loading.registry import load
 from dispatch.wire.wire import FORMS, Wire
 from kernel.errors import CartridgeError, UsageError

@@ -23,11 +23,10 @@ from dispatch.cli.common import (
     RuleOption,
     Temperature,
     Threads,
-    failing,
     load_kernel,
     make_rule,
 )
-from dispatch.cli.frame import shown
+from dispatch.cli.output import failing, print_table, shown
 from kernel.choose.decision import Decision
 from kernel.choose.rule import RuleName
 from kernel.errors import UsageError
@@ -150,10 +149,7 @@ def _tell(decision: Decision, seconds: float) -> None:
         table.add_row(Text(shown(decision.texts[i]), style), *(Text(n, justify="right") for n in numbers))
     if len(order) > SHOWN:
         table.add_row(Text(f"and {len(order) - SHOWN} more", "dim"))
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=200)
-    console.print(table)
+    print_table(table)
     print(
         f"chosen: {shown(decision.text)}  (rule {decision.rule}, margin {_number(decision.margin, '{:.2f}')}, "
         f"passes {decision.passes}, tokens evaluated {decision.tokens_evaluated}, "

@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from dispatch.cli.common import AsJson, Model, failing
-from dispatch.cli.frame import shown
+from dispatch.cli.common import AsJson, CartridgeName, Model, Opcodes, WireForm
+from dispatch.cli.output import failing, shown
 from dispatch.loading.registry import load
 from dispatch.session.players import leaves
 from dispatch.wire.wire import Wire, form
@@ -20,17 +20,11 @@ from kernel.models import catalogue as models
 from kernel.trie import store
 from kernel.trie.opcodes import OpcodeSet
 
-Name = Annotated[str, typer.Argument(help="Cartridge, see `list`.", metavar="CARTRIDGE")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="File to write.", dir_okay=False)]
-Opcodes = Annotated[
-    str | None,
-    typer.Option(help="Set of opcodes, where there are several: moves or place.", show_default="the cartridge's own"),
-]
-WireForm = Annotated[str, typer.Option(help="How an instruction is spelled: compact or tagged.")]
 
 
 def compile_command(
-    name: Name,
+    name: CartridgeName,
     output: Output,
     model: Model = "smollm2",
     wire: WireForm = "compact",

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dispatch.cli.common import N_CTX, load_kernel, make_rule
-from dispatch.cli.frame import shown
+from dispatch.cli.output import print_table, shown
 from dispatch.log.objects import CartridgeRecord
 from dispatch.log.reader import LogReader
 from dispatch.log.records import Header
@@ -99,10 +99,7 @@ def _tell(found: DecideReport) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in rows:
         table.add_row(name, Text(shown(value)))
-    console = Console()
-    if not console.is_terminal:  # a pipe has no width to wrap at
-        console = Console(width=400)
-    console.print(table)
+    print_table(table)
     print(shown(found.replay.sentence))
 
 

@@ -10,7 +10,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from dispatch.cli.common import failing, load_kernel
+from dispatch.cli.common import load_kernel
+from dispatch.cli.output import failing, print_table
 from dispatch.loading.registry import load
 from dispatch.session.evaluate import Result, evaluate
 from dispatch.session.guides import cases_of_all
@@ -119,7 +120,4 @@ def _show(results: list[Result]) -> None:
             f"{r.passes:.2f}",
             f"{r.tokens:.0f}",
         )
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=200)
-    console.print(table)
+    print_table(table)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from dispatch.cli.output import shown
 from dispatch.log.objects import LedgerStep, TokenRow
 from dispatch.log.records import DecisionRecord
 from dispatch.log.replay import Step
@@ -18,19 +18,6 @@ BESIDE = 76
 """From this width on, the decision stands beside the board."""
 ROWS = 10
 """So many options are shown, the strongest first."""
-
-
-def shown(text: str) -> str:
-    """Return text from outside so that it cannot steer a terminal: control and format characters become escapes.
-
-    >>> print(shown("on\\x1b[2J\\n"))
-    on\\x1b[2J\\n
-    """
-    return "".join(c if c == " " or c.isprintable() else _escape(c) for c in text)
-
-
-def _escape(c: str) -> str:
-    return repr(c)[1:-1] if unicodedata.category(c) != "Zs" else " "
 
 
 def piece(row: TokenRow) -> str:

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from dispatch.cli.common import AsJson, failing
-from dispatch.cli.frame import shown
+from dispatch.cli.common import AsJson
+from dispatch.cli.output import failing, shown
 from dispatch.loading.toolwriter import names, write
 from kernel.errors import UsageError
 from kernel.opcode.tools import Imported, read_tools

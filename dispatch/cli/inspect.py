@@ -6,17 +6,15 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dispatch.cli.common import AsJson, Model, failing
-from dispatch.cli.frame import shown
+from dispatch.cli.common import AsJson, CartridgeName, Model, Opcodes, WireForm
+from dispatch.cli.output import failing, print_table, shown
 from dispatch.loading.registry import load
 from dispatch.session.players import leaves, open_opcodes
 from dispatch.wire.wire import Wire, form
@@ -36,13 +34,6 @@ SHOWN = 60
 
 STEM = 8
 """Tokens of the prompt that costs are counted behind; they are taken off again."""
-
-Name = Annotated[str, typer.Argument(help="Cartridge, see `list`.", metavar="CARTRIDGE")]
-Opcodes = Annotated[
-    str | None,
-    typer.Option(help="Set of opcodes, where there are several: moves or place.", show_default="the cartridge's own"),
-]
-WireForm = Annotated[str, typer.Option(help="How an instruction is spelled: compact or tagged.")]
 
 
 @dataclass(frozen=True)
@@ -90,7 +81,11 @@ class Inspection:
 
 
 def inspect_command(
-    name: Name, model: Model = "smollm2", wire: WireForm = "compact", opcodes: Opcodes = None, as_json: AsJson = False
+    name: CartridgeName,
+    model: Model = "smollm2",
+    wire: WireForm = "compact",
+    opcodes: Opcodes = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show what a cartridge's opcodes become on a model: tokens, where they branch, what is forced, passes, warnings.
 
@@ -216,10 +211,7 @@ def _tell(found: Inspection) -> None:
         table.add_row(Text(shown(row.text)), _spelled(row), Text(str(row.choices)), Text(str(row.forced)))
     if len(found.rows) > SHOWN:
         table.add_row(Text(f"and {len(found.rows) - SHOWN} more", "dim"))
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=400)
-    console.print(table)
+    print_table(table)
     tokens = [len(row.tokens) for row in found.rows]
     if not tokens:
         return

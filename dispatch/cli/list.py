@@ -7,12 +7,11 @@ import json
 import sys
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dispatch.cli.common import AsJson, failing
-from dispatch.cli.frame import shown
+from dispatch.cli.common import AsJson
+from dispatch.cli.output import failing, print_table, shown
 from dispatch.loading.registry import Found, Registry
 from kernel.contract import Cartridge
 from kernel.errors import OpcodeError
@@ -37,10 +36,7 @@ def list_command(as_json: AsJson = False) -> None:
         if (cartridge := each.cartridge) is not None:
             cells = (cartridge.name, cartridge.version, each.origin, _count(cartridge), cartridge.summary)
             table.add_row(*(Text(shown(cell)) for cell in cells))
-    console = Console()
-    if not console.is_terminal:  # a pipe has no width to wrap at
-        console = Console(width=400)
-    console.print(table)
+    print_table(table)
     for each in found:
         if each.error is not None:
             print(f"broken: {shown(str(each.error))}", file=sys.stderr)

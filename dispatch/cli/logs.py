@@ -6,23 +6,22 @@ import enum
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dispatch.cli.frame import shown
+from dispatch.cli.common import AsJson, LogFiles
+from dispatch.cli.output import failing, print_table, shown
 from dispatch.log.diff import SessionDiff, diff
 from dispatch.log.export import redacted_copy, write_csv, write_parquet
 from dispatch.log.redact import Redactor
 from dispatch.log.schema import json_schema
 from dispatch.log.stats import Stats, stats
 from kernel.choose.decision import TOLERANCE
-from kernel.errors import KernelError, UsageError
+from kernel.errors import UsageError
 
 app = typer.Typer(help="Redact logs, print their form.", no_args_is_help=True)
 
@@ -35,20 +34,18 @@ class Format(enum.StrEnum):
 
 
 LogFile = typer.Argument(exists=True, dir_okay=False, show_default=False)
-Files = Annotated[list[Path], typer.Argument(help="Session logs.", exists=True, dir_okay=False, show_default=False)]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Form = Annotated[Format | None, typer.Option("--format", help="Write every decision as a row instead.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="File for --format; CSV goes to stdout without.")]
 Gap = Annotated[float, typer.Option(help="Log-probabilities no further apart count as equal.", min=0.0)]
 Salt = Annotated[str, typer.Option(help="At least 16 bytes in hexadecimal; a new one is made and told without.")]
 
 
-def stats_command(files: Files, as_json: AsJson = False, form: Form = None, output: Output = None) -> None:
+def stats_command(files: LogFiles, as_json: AsJson = False, form: Form = None, output: Output = None) -> None:
     """Count over session logs: decisions a second, agreement with the planner, endings, what took long.
 
     Exits with 1 when a log is damaged; what stands before the damage is counted.
     """
-    with _errors():
+    with failing():
         if form is not None:
             damages = _export(files, form, output, as_json)
             for damage in damages:
@@ -71,11 +68,8 @@ def diff_command(
 
     Exits with 0 when they are the same, with 1 when they part, with 2 when they cannot be compared.
     """
-    try:
+    with failing(2):
         found = diff(a, b, tolerance=tolerance)
-    except KernelError as error:
-        print(f"error: {shown(str(error))}", file=sys.stderr)
-        raise typer.Exit(2) from error
     print(found.model_dump_json(indent=2) if as_json else "\n".join(_told(found)))
     raise typer.Exit(1 if found.parting or found.damages else 0)
 
@@ -83,7 +77,7 @@ def diff_command(
 @app.command("redact")
 def redact_command(source: Annotated[Path, LogFile], target: Path, salt: Salt = "") -> None:
     """Copy a log without prompts and requests, with salted hashes in their place. The copy still replays."""
-    with _errors():
+    with failing():
         redactor = Redactor(salt)
         count, damage = redacted_copy(source, target, redactor)
     print(f"{count} decisions written to {shown(str(target))}")
@@ -98,16 +92,6 @@ def redact_command(source: Annotated[Path, LogFile], target: Path, salt: Salt = 
 def schema_command() -> None:
     """Print the JSON Schema of a line of a log."""
     print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
-
-
-@contextmanager
-def _errors() -> Iterator[None]:
-    """Tell an error in one line and exit."""
-    try:
-        yield
-    except KernelError as error:
-        print(f"error: {shown(str(error))}", file=sys.stderr)
-        raise typer.Exit(2 if isinstance(error, UsageError) else 1) from error
 
 
 def _export(files: list[Path], form: Format, output: Path | None, as_json: bool) -> list[str]:
@@ -127,9 +111,6 @@ def _export(files: list[Path], form: Format, output: Path | None, as_json: bool)
 
 
 def _print(found: Stats) -> None:
-    console = Console()
-    if not console.is_terminal:  # a pipe has no width to wrap at
-        console = Console(width=400)
     heads = (
         "cartridge",
         "player",
@@ -155,9 +136,9 @@ def _print(found: Stats) -> None:
             *(_rough(ms) for ms in (group.ms_median, group.ms_p99)),
             Text(shown(endings)),
         )
-    console.print(table)
+    print_table(table)
     for slow in found.slowest:
-        console.print(f"slow: {slow.ms:.1f} ms, decision {slow.n} of {shown(slow.path)}", markup=False, highlight=False)
+        print(shown(f"slow: {slow.ms:.1f} ms, decision {slow.n} of {slow.path}"))
     for damage in found.damages:
         print(f"damaged: {shown(damage)}", file=sys.stderr)
     if found.damaged > len(found.damages):

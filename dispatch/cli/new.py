@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dispatch.cli.common import failing
-from dispatch.cli.frame import shown
+from dispatch.cli.output import failing, shown
 from dispatch.loading.registry import Registry
 from dispatch.loading.scaffold import write
 

@@ -15,10 +15,11 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
-from dispatch.cli.common import N_CTX, Threads
+from dispatch.cli.common import N_CTX, LogFiles, Threads
 from dispatch.cli.decide import decide_file
-from dispatch.cli.frame import Frame, shown
+from dispatch.cli.frame import Frame
 from dispatch.cli.keys import keys
+from dispatch.cli.output import failing, shown
 from dispatch.loading import registry
 from dispatch.log.cursor import Cursor
 from dispatch.log.objects import CartridgeRecord
@@ -26,7 +27,7 @@ from dispatch.log.reader import LogReader
 from dispatch.log.replay import MakeCartridge, Replay, ReplayReport, replay
 from kernel.choose.decision import TOLERANCE
 from kernel.contract import Cartridge
-from kernel.errors import CartridgeError, KernelError, UnknownCartridgeError, UsageError
+from kernel.errors import CartridgeError, UnknownCartridgeError, UsageError
 from kernel.opcode import NAME
 
 PACE_MS = 50.0
@@ -36,7 +37,6 @@ LONGEST_MS = 3000.0
 FRAMES = 30.0
 """Pictures a second, at most."""
 
-Files = Annotated[list[Path], typer.Argument(help="Session logs.", exists=True, dir_okay=False, show_default=False)]
 Headless = Annotated[bool, typer.Option("--headless", help="Verify only, show nothing.")]
 Speed = Annotated[float, typer.Option(help="Show it so many times as fast as it was played.")]
 First = Annotated[int, typer.Option("--from", help="Show from this decision on; what is before is verified.", min=1)]
@@ -66,7 +66,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document (i
 
 
 def replay_command(
-    files: Files,
+    files: LogFiles,
     headless: Headless = False,
     speed: Speed = 1.0,
     first: First = 1,
@@ -89,7 +89,7 @@ def replay_command(
     """
     console = Console()
     make = partial(make_cartridge, specs=cartridge or ())
-    try:
+    with failing():
         if speed <= 0:
             raise UsageError(f"replay: --speed {speed:g} is not above 0")
         if last is not None and last < first and not (headless or as_json):
@@ -111,9 +111,6 @@ def replay_command(
             reports = [replay(file, make, last=last) for file in files]
         else:
             reports = [_show(files[0], make, console, speed, first, last)]
-    except KernelError as error:
-        print(f"error: {shown(str(error))}", file=sys.stderr)
-        raise typer.Exit(2 if isinstance(error, UsageError) else 1) from error
     if as_json:
         documents = [json.loads(report.model_dump_json()) for report in reports]  # NaN becomes null on the way
         print(json.dumps(documents[0] if len(documents) == 1 else documents, ensure_ascii=False, indent=2))

@@ -15,20 +15,22 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from dispatch.cli.asking import requests, waits_for_requests, typed
+from dispatch.cli.asking import requests, typed, waits_for_requests
 from dispatch.cli.common import (
     N_CTX,
     AsJson,
     Calibration,
     ContextSize,
     Model,
+    Opcodes,
     RuleOption,
     Threads,
-    failing,
+    WireForm,
     make_rule,
 )
 from dispatch.cli.interrupts import Interrupts
 from dispatch.cli.opening import PLAYERS, Opened, Wanted, begin, go_on
+from dispatch.cli.output import failing
 from dispatch.cli.stage import Stage
 from dispatch.cli.summary import summary, tell
 from dispatch.loading import registry
@@ -64,15 +66,10 @@ Requests = Annotated[
 Goal = Annotated[str | None, typer.Option(help="Pursue it unattended, as the request of every decision.",
                                           show_default=False)]  # fmt: skip
 Headless = Annotated[bool, typer.Option("--headless", help="Show no board, only the summary.")]
-Opcodes = Annotated[
-    str | None,
-    typer.Option(help="Opcode set, where a cartridge has several (tetris: place, moves).", show_default=False),
-]
 Strategy = Annotated[str | None, typer.Option(help="Strategy of the cartridge, by its id.", show_default=False)]
 Option = Annotated[
     list[str] | None, typer.Option("--option", help="Option of a cartridge, name=value.", show_default=False)
 ]
-WireForm = Annotated[str, typer.Option("--wire", help="Wire form: compact or tagged.")]
 Temperature = Annotated[float, typer.Option(help="Of --rule sample.")]
 Budget = Annotated[
     int, typer.Option("--max-tokens", help="Tokens that an instruction with open arguments may have.", min=1)

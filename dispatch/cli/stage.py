@@ -10,7 +10,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from dispatch.cli.frame import BESIDE, decision, shown, unmet
+from dispatch.cli.frame import BESIDE, decision, unmet
+from dispatch.cli.output import shown
 from dispatch.session.session import Session
 from dispatch.session.turn import Turn, record
 from kernel.choose.decision import Stop

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dispatch.cli.frame import shown
+from dispatch.cli.output import print_table, shown
 from dispatch.session.session import Session
 from kernel.choose.rule import Rule
 
@@ -62,10 +61,7 @@ def tell(found: dict[str, Any]) -> None:
     for name, value in found.items():
         if value is not None and value != "":
             table.add_row(name.replace("_", " "), Text(shown(_value(value))))
-    console = Console()
-    if not console.is_terminal:  # a pipe has no width to wrap at
-        console = Console(width=400)
-    console.print(table)
+    print_table(table)
 
 
 def _share(part: float, whole: int) -> float | None:

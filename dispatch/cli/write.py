@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from dispatch.cli.common import N_CTX, AsJson, ContextSize, Model, Threads, failing, load_kernel
-from dispatch.cli.frame import shown
+from dispatch.cli.common import N_CTX, AsJson, ContextSize, Model, Threads, load_kernel
+from dispatch.cli.output import failing, shown
 from dispatch.wire.value import SCHEMA, TOKENS, Value, write
 
 Schema = Annotated[

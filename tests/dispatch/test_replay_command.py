@@ -20,7 +20,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from cartridges.tetris import make as make_tetris
-from dispatch.cli.frame import Frame, shown
+from dispatch.cli.frame import Frame
+from dispatch.cli.output import shown
 from dispatch.cli.replay import make_cartridge, replay_command
 from dispatch.log.objects import CartridgeRecord, InstructionRecord, LedgerStep, LegalRow, TokenRow
 from dispatch.log.reader import LogReader
