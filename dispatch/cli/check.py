@@ -16,11 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from dispatch.checker import BUDGET, STEPS, Report, Status, check_cartridge
-from dispatch.cli.common import AsJson
+from dispatch.cli.common import AsJson, name_values
 from dispatch.cli.output import failing, shown
 from dispatch.loading.registry import load
 from dispatch.wire.wire import FORMS, Wire
-from kernel.errors import CartridgeError, UsageError
+from kernel.errors import CartridgeError
 from kernel.models import catalogue as models
 from kernel.text.vocabulary import Vocabulary
 
@@ -61,7 +61,7 @@ def check_command(
     Example: check ./robot2
     """
     with failing():
-        options = parse_options(option or ())
+        options = name_values(option or (), "--option")
         found = vocabularies(model or ())
         if not model and len(found) < WANTED:
             print(
@@ -103,21 +103,6 @@ def check(
         seeds=seeds,
         elsewhere=_elsewhere(spec, options),
     )
-
-
-def parse_options(given: Sequence[str]) -> dict[str, str]:
-    """Return `name=value` texts as a dict.
-
-    >>> parse_options(["opcodes=place"])
-    {'opcodes': 'place'}
-    """
-    found: dict[str, str] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name.isidentifier() or name in found:
-            raise UsageError(f"--option {text!r}: give name=value, each name once")
-        found[name] = value
-    return found
 
 
 def vocabularies(given: Sequence[str] = ()) -> dict[str, Vocabulary]:

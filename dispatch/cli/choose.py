@@ -17,11 +17,9 @@ from rich.text import Text
 from dispatch.cli.common import (
     N_CTX,
     AsJson,
-    Calibration,
     ContextSize,
     Model,
     RuleOption,
-    Temperature,
     Threads,
     load_kernel,
     make_rule,
@@ -55,8 +53,6 @@ def choose_command(
     null: Nulls = None,
     model: Model = "smollm2",
     rule: RuleOption = None,
-    calibration: Calibration = 1.0,
-    temperature: Temperature = 1.0,
     seed: Seed = 0,
     as_json: AsJson = False,
     n_ctx: ContextSize = N_CTX,
@@ -72,8 +68,7 @@ def choose_command(
         texts = [*(option or ()), *(_lines(options) if options is not None else ())]
         if not texts:
             raise UsageError("nothing to choose from; give --option TEXT twice or more, or --options FILE")
-        name = rule if rule is not None else RuleName.CALIBRATED if null else RuleName.EXACT
-        made = make_rule(name, calibration=calibration, temperature=temperature, seed=seed)
+        made = make_rule(rule or (RuleName.CALIBRATED if null else RuleName.EXACT), seed=seed)
         if made.name is RuleName.CALIBRATED and not null:
             raise UsageError("the rule 'calibrated' needs a --null prompt; give one or use --rule exact")
         asked = sys.stdin.read() if prompt == "-" else prompt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -16,8 +16,12 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColum
 from dispatch.cli.output import shown
 from kernel.api import Kernel
 from kernel.choose.rule import Rule, RuleName
+from kernel.errors import UsageError
 from kernel.models import catalogue as models
 from kernel.models import fetch
+
+MODEL = "Model"
+"""The panel of the help that these options stand in."""
 
 CartridgeName = Annotated[
     str, typer.Argument(help="Cartridge, see `list`; a folder such as ./mytools.", metavar="CARTRIDGE")
@@ -26,22 +30,34 @@ Opcodes = Annotated[
     str | None,
     typer.Option(help="Opcode set, where a cartridge has several (tetris: place, moves).", show_default=False),
 ]
-WireForm = Annotated[str, typer.Option("--wire", help="Wire form of the instructions: compact or tagged.")]
+WireForm = Annotated[str, typer.Option("--wire", help="Wire form: compact or tagged.", rich_help_panel=MODEL)]
 LogFiles = Annotated[list[Path], typer.Argument(help="Session logs.", exists=True, dir_okay=False, show_default=False)]
 Model = Annotated[
-    str, typer.Option("--model", "-m", help="Model: a name from `models`, hf:OWNER/REPO/FILE.gguf, a path.")
+    str,
+    typer.Option("--model", "-m", help="A name from `models`, hf:OWNER/REPO/FILE.gguf, a path.", rich_help_panel=MODEL),
 ]
 RuleOption = Annotated[
-    str | None, typer.Option("--rule", help="calibrated, exact, greedy or sample.", show_default="best")
+    str | None,
+    typer.Option(
+        "--rule",
+        help="calibrated, exact, greedy or sample; with a parameter: calibrated:0.5, sample:0.7.",
+        show_default="best",
+        rich_help_panel=MODEL,
+    ),
 ]
-Calibration = Annotated[float, typer.Option(help="How much of the null's log-probability is subtracted, 0 to 1.")]
-Temperature = Annotated[float, typer.Option(help="Of --rule sample.")]
-Threads = Annotated[int | None, typer.Option(help="CPU threads.", min=1, show_default="all cores, at most 8")]
-ContextSize = Annotated[int, typer.Option("--n-ctx", help="Tokens that the model's memory holds.", min=8)]
+Threads = Annotated[
+    int | None,
+    typer.Option(help="CPU threads.", min=1, show_default="all cores, at most 8", rich_help_panel=MODEL),
+]
+ContextSize = Annotated[
+    int, typer.Option("--n-ctx", help="Tokens that the model's memory holds.", min=8, rich_help_panel=MODEL)
+]
 N_CTX = 2048
 """Tokens of memory, unless told otherwise: enough for the prompts of our cartridges."""
 PIPE_SECONDS = 5.0
 """Time between two lines of progress where no terminal is."""
+OWN_PARAMETER = {RuleName.CALIBRATED.value: "calibration", RuleName.SAMPLE.value: "temperature"}
+"""The parameter of a rule that needs no name on the command line."""
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
@@ -93,9 +109,49 @@ def _progress_lines(name: str) -> fetch.Progress:
     return report
 
 
-def make_rule(
-    name: str | None, *, calibration: float = 1.0, temperature: float = 1.0, seed: int = 0, planner_weight: float = 0.0
-) -> Rule:
-    """Return a rule from what was typed; None is the default rule."""
-    chosen = RuleName.CALIBRATED if name is None else name
-    return Rule(chosen, calibration, temperature, seed, planner_weight)  # type: ignore[arg-type]
+def make_rule(text: str | None, *, seed: int = 0) -> Rule:
+    """Return the rule that `--rule` names; None is the default rule.
+
+    A number behind the name is the rule's own parameter. `planner_weight` may follow by name.
+
+    Args:
+        seed: of `sample`.
+    Raises:
+        UsageError: no such rule or parameter, or a value that the parameter cannot have.
+
+    >>> rule = make_rule("sample:0.7,planner_weight=2", seed=3)
+    >>> rule.temperature, rule.seed, rule.planner_weight
+    (0.7, 3, 2.0)
+    >>> make_rule("exact:0.5")
+    Traceback (most recent call last):
+    kernel.errors.UsageError: --rule 'exact:0.5': 'exact' has no parameter but planner_weight=NUMBER
+    """
+    name, _, rest = (text or RuleName.CALIBRATED).partition(":")
+    own = OWN_PARAMETER.get(name)
+    given: dict[str, float] = {}
+    for each in filter(None, rest.split(",")):
+        parameter, _, value = each.rpartition("=")
+        parameter = parameter or own or ""
+        try:
+            given[parameter] = float(value)
+        except ValueError:
+            raise UsageError(f"--rule {text!r}: {value!r} is not a number") from None
+        if parameter not in (own, "planner_weight"):
+            known = "no parameter but" if own is None else f"the parameters {own}=NUMBER and"
+            raise UsageError(f"--rule {text!r}: {name!r} has {known} planner_weight=NUMBER")
+    return Rule(name, seed=seed, **given)  # type: ignore[arg-type]
+
+
+def name_values(given: Sequence[str], what: str) -> dict[str, str]:
+    """Return `name=value` texts as a dict; `what` is the option that they were given with.
+
+    >>> name_values(["opcodes=place"], "--option")
+    {'opcodes': 'place'}
+    """
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier() or name in found:
+            raise UsageError(f"{what} {text!r}: give name=value, each name once")
+        found[name] = value
+    return found

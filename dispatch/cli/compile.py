@@ -33,8 +33,8 @@ def compile_command(
 ) -> None:
     """Compile a cartridge's opcodes for a model into a file; read it back once, to be sure.
 
-    Large sets are kept by themselves when they are first used; this is for shipping them: `run CARTRIDGE --compiled
-    FILE` maps it. The file is refused where tokenizer, opcodes or wire form differ.
+    Large sets are kept by themselves when they are first used; this is for shipping them: `run CARTRIDGE --set
+    compiled=FILE` maps it. The file is refused where tokenizer, opcodes or wire form differ.
 
     Example: compile tetris --model smollm2 -o tetris.trie
     """

@@ -10,12 +10,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from dispatch.cli.common import load_kernel
+from dispatch.cli.common import load_kernel, make_rule
 from dispatch.cli.output import failing, print_table
 from dispatch.loading.registry import load
 from dispatch.session.evaluate import Result, evaluate
 from dispatch.session.guides import cases_of_all
-from kernel.choose.rule import Rule, RuleName
+from kernel.choose.rule import RuleName
 from kernel.contract import Cartridge, Case
 from kernel.errors import UnknownCartridgeError, UsageError, did_you_mean
 
@@ -28,7 +28,6 @@ Sets = Annotated[
 Models = Annotated[list[str] | None, typer.Option("--model", "-m", help="Model; give it several times for several.")]
 Rules = Annotated[list[str] | None, typer.Option("--rule", help="Rule; give it several times for several.")]
 Split = Annotated[str, typer.Option(help="Which part: test, dev or all.")]
-Calibration = Annotated[float, typer.Option(help="Of the rule calibrated, 0 to 1.")]
 Strategy = Annotated[str | None, typer.Option(help="A strategy of the cartridge, added to its prompts.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the JSON line only.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Also write the JSON to this file.")]
@@ -39,7 +38,6 @@ def eval_command(
     models: Models = None,
     rules: Rules = None,
     split: Split = "test",
-    calibration: Calibration = 1.0,
     strategy: Strategy = None,
     as_json: AsJson = False,
     output: Output = None,
@@ -53,21 +51,20 @@ def eval_command(
     with failing():
         if split not in ("test", "dev", "all"):
             raise UsageError(f"no split {split!r}; there is: test, dev, all")
-        made = [Rule(r, calibration) for r in rules or list(RuleName)[:3]]  # type: ignore[arg-type]
+        made = {text: make_rule(text) for text in rules or map(str, list(RuleName)[:3])}
         cases = {name: _cases(name, strategy) for name in sets or ["tetris", "home", "choose"]}
         results = []
         note = Console(stderr=True)
         for model in models or ["smollm2"]:
             with load_kernel(model) as kernel, note.status("") as status:
                 for name, found in cases.items():
-                    for rule in made:
+                    for text, rule in made.items():
 
-                        def progress(done: int, total: int, what: str = f"{model} {name} {rule.name}") -> None:
+                        def progress(done: int, total: int, what: str = f"{model} {name} {text}") -> None:
                             status.update(f"{what}: {done} of {total}")
 
-                        results.append(
-                            evaluate(kernel, found, rule, model=model, name=name, split=split, progress=progress)
-                        )
+                        result = evaluate(kernel, found, rule, model=model, name=name, split=split, progress=progress)
+                        results.append(result.model_copy(update={"rule": text}))
         line = json.dumps([r.model_dump(mode="json") for r in results])
         if output is not None:
             output.write_text(line + "\n")

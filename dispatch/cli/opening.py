@@ -11,6 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pydantic import PositiveInt
+
 from dispatch.cli.common import load_kernel
 from dispatch.cli.replay import make_cartridge
 from dispatch.loading.registry import load_all
@@ -34,12 +36,30 @@ PLAYERS = ("model", "planner", "random")
 
 
 @dataclass(frozen=True)
+class Settings:
+    """What few need to change about a session.
+
+    Attributes:
+        compiled: a file that `compile` wrote, from which the opcodes are mapped.
+        ledger: log the strongest tokens of every choosing step.
+        max_tokens: budget of an instruction with open arguments.
+        on_log_error: when the disk is full, `stop`, or `continue` without a log.
+        salt: of --redact, 16 bytes or more in hexadecimal; a new one is drawn without.
+    """
+
+    compiled: Path | None = None
+    ledger: bool = True
+    max_tokens: PositiveInt = TOKENS
+    on_log_error: OnError = "stop"
+    salt: str = ""
+
+
+@dataclass(frozen=True)
 class Wanted:
     """What was typed."""
 
     names: tuple[str, ...]
     options: Mapping[str, str]
-    more_options: tuple[str, ...]
     model: str
     model_given: bool
     seed: int
@@ -48,13 +68,10 @@ class Wanted:
     wire: str
     limits: Mapping[str, int]
     log: Path | None
-    on_error: OnError
-    ledger: bool
     redactor: Redactor | None
-    max_tokens: int
     n_ctx: int
     threads: int | None
-    compiled: Path | None = None
+    settings: Settings
 
 
 @dataclass(frozen=True)
@@ -75,15 +92,17 @@ def begin(wanted: Wanted, stack: ExitStack) -> Opened:
     kernel = None
     if wanted.player == "model":
         kernel = _kernel(wanted.model, wanted, stack)
-    elif wanted.compiled is not None:
-        raise UsageError(f"run: --compiled is for a model; {wanted.player!r} needs no tokens")
-    ledger = wanted.ledger and wanted.log is not None  # nobody else reads it
-    who = _player(wanted.player, kernel, cartridges, wire, wanted.rule, wanted.seed, ledger, wanted.max_tokens)
+    elif wanted.settings.compiled is not None:
+        raise UsageError(f"run: --set compiled is for a model; {wanted.player!r} needs no tokens")
+    ledger = wanted.settings.ledger and wanted.log is not None  # nobody else reads it
+    who = _player(wanted.player, kernel, cartridges, wire, wanted.rule, wanted.seed, ledger, wanted.settings.max_tokens)
     session = Session(cartridges, who, seed=wanted.seed, limits=wanted.limits)
     writer = None
     if wanted.log is not None:
-        head = header(session, wanted.model, kernel, wanted.rule, wanted.wire, wanted.max_tokens)
-        writer = stack.enter_context(LogWriter(wanted.log, head, redact=wanted.redactor, on_error=wanted.on_error))
+        head = header(session, wanted.model, kernel, wanted.rule, wanted.wire, wanted.settings.max_tokens)
+        writer = stack.enter_context(
+            LogWriter(wanted.log, head, redact=wanted.redactor, on_error=wanted.settings.on_log_error)
+        )
         session.write_to(writer)
     return Opened(session, wanted.model, wanted.rule, wanted.wire, writer)
 
@@ -104,15 +123,17 @@ def go_on(path: Path, wanted: Wanted, stack: ExitStack) -> Opened:
                 f"resume: {str(path)!r} was played with {head.model.name!r}, {head.model.fingerprint}; {model!r} is "
                 f"another model, {kernel.backend.fingerprint}"
             )
-    elif wanted.model_given or wanted.compiled is not None or head.player not in PLAYERS:
+    elif wanted.model_given or wanted.settings.compiled is not None or head.player not in PLAYERS:
         raise UsageError(f"resume: {head.player!r} played this log, no model")
-    found = resume(path, partial(make_cartridge, specs=wanted.names), redact=wanted.redactor, on_error=wanted.on_error)
+    found = resume(
+        path, partial(make_cartridge, specs=wanted.names), redact=wanted.redactor, on_error=wanted.settings.on_log_error
+    )
     stack.enter_context(found.writer)
     rule, wire = logged_rule(head) or wanted.rule, head.wire or wanted.wire
     cartridges = list(found.cartridges.values())
     speller = Wire(cartridges, form(wire))
-    budget = head.max_tokens or wanted.max_tokens
-    who = _player(head.player, kernel, cartridges, speller, rule, head.seed, wanted.ledger, budget)
+    budget = head.max_tokens or wanted.settings.max_tokens
+    who = _player(head.player, kernel, cartridges, speller, rule, head.seed, wanted.settings.ledger, budget)
     session = Session.resume(found, who, limits={**(head.limits or {}), **wanted.limits})
     return Opened(session, model, rule, wire, found.writer)
 
@@ -150,8 +171,8 @@ def header(
 
 def _kernel(model: str, wanted: Wanted, stack: ExitStack) -> Kernel:
     kernel = stack.enter_context(load_kernel(model, n_ctx=wanted.n_ctx, threads=wanted.threads))
-    if wanted.compiled is not None:
-        kernel.take(wanted.compiled)
+    if wanted.settings.compiled is not None:
+        kernel.take(wanted.settings.compiled)
     return kernel
 
 
@@ -161,12 +182,7 @@ def _cartridges(wanted: Wanted) -> list[Cartridge]:
         raise UsageError("run: name a cartridge, such as 'tetris'; `list` shows what there is")
     if twice := [name for name in names if names.count(name) > 1]:
         raise UsageError(f"run: cartridge {twice[0]!r} is named twice")
-    options: dict[str, object] = dict(wanted.options)
-    if wanted.more_options:
-        from dispatch.cli.check import parse_options
-
-        options |= parse_options(wanted.more_options)
-    return load_all(names, **options)
+    return load_all(names, **wanted.options)
 
 
 def _player(

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -17,109 +18,125 @@ from rich.console import Console
 
 from dispatch.cli.asking import requests, typed, waits_for_requests
 from dispatch.cli.common import (
+    MODEL,
     N_CTX,
-    AsJson,
-    Calibration,
     ContextSize,
     Model,
-    Opcodes,
     RuleOption,
     Threads,
     WireForm,
     make_rule,
+    name_values,
 )
 from dispatch.cli.interrupts import Interrupts
-from dispatch.cli.opening import PLAYERS, Opened, Wanted, begin, go_on
+from dispatch.cli.opening import PLAYERS, Opened, Settings, Wanted, begin, go_on
 from dispatch.cli.output import failing
 from dispatch.cli.stage import Stage
 from dispatch.cli.summary import summary, tell
 from dispatch.loading import registry
+from dispatch.loading.options import checked
 from dispatch.log.records import Ending
 from dispatch.log.redact import Redactor
 from dispatch.session.session import Session
 from kernel.errors import ContextError, KernelError, LogError, UsageError, did_you_mean
-from kernel.write.writer import TOKENS
 
 GOAL_STEPS = 50
 """A goal is given up after so many decisions, unless told otherwise."""
-ERRORS = ("stop", "continue")
+
+PLAYED, ASKED, LOG, OUTPUT = "What is played", "Requests", "Log", "Output"
 
 Names = Annotated[list[str] | None, typer.Argument(help="Cartridges, see `list`.", metavar="CARTRIDGE...")]
-Seed = Annotated[int, typer.Option(help="Everything random follows from it.")]
-Pieces = Annotated[int | None, typer.Option(help="Stop after so many pieces (tetris).", min=1, show_default="no limit")]
-Decisions = Annotated[int | None, typer.Option(help="Stop after so many decisions.", min=1, show_default="no limit")]
-Who = Annotated[str, typer.Option("--player", help="model, planner or random.")]
-Log = Annotated[Path | None, typer.Option(help="Write a session log to this new file.", show_default="no log")]
-OnError = Annotated[str, typer.Option("--on-log-error", help="stop, or continue without a log.")]
-Ledger = Annotated[bool, typer.Option(help="Log the strongest tokens of every choosing step.")]
-Redact = Annotated[bool, typer.Option("--redact", help="Log salted hashes in place of prompts and requests.")]
-Salt = Annotated[str, typer.Option(help="Of --redact, 16 bytes or more in hexadecimal.", show_default="a new one")]
+Seed = Annotated[int, typer.Option(help="Everything random follows from it.", rich_help_panel=PLAYED)]
+Opcodes = Annotated[
+    str | None,
+    typer.Option(help="Opcode set: tetris has place, moves.", show_default=False, rich_help_panel=PLAYED),
+]
+Option = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="Option of a cartridge, name=value.", show_default=False, rich_help_panel=PLAYED),
+]
+Pieces = Annotated[
+    int | None,
+    typer.Option(help="Stop after so many pieces (tetris).", min=1, show_default="no limit", rich_help_panel=PLAYED),
+]
+Decisions = Annotated[
+    int | None,
+    typer.Option(help="Stop after so many decisions.", min=1, show_default="no limit", rich_help_panel=PLAYED),
+]
 Resume = Annotated[
     Path | None,
-    typer.Option("--resume", help="Go on with the session of this log; cartridges that are not installed are named.",
-                 show_default=False),
-]  # fmt: skip
+    typer.Option(
+        "--resume",
+        help="Go on with the session of this log; cartridges that are not installed are named.",
+        show_default=False,
+        rich_help_panel=PLAYED,
+    ),
+]
+Who = Annotated[str, typer.Option("--player", help="model, planner or random.", rich_help_panel=MODEL)]
 Requests = Annotated[
-    Path | None, typer.Option("--requests", help="Read requests from this file, one a line; - is stdin.",
-                              show_default=False),
-]  # fmt: skip
-Goal = Annotated[str | None, typer.Option(help="Pursue it unattended, as the request of every decision.",
-                                          show_default=False)]  # fmt: skip
-Headless = Annotated[bool, typer.Option("--headless", help="Show no board, only the summary.")]
-Strategy = Annotated[str | None, typer.Option(help="Strategy of the cartridge, by its id.", show_default=False)]
-Option = Annotated[
-    list[str] | None, typer.Option("--option", help="Option of a cartridge, name=value.", show_default=False)
+    Path | None,
+    typer.Option(
+        "--requests",
+        help="Read requests from this file, one a line; - is stdin.",
+        show_default=False,
+        rich_help_panel=ASKED,
+    ),
 ]
-Temperature = Annotated[float, typer.Option(help="Of --rule sample.")]
-Budget = Annotated[
-    int, typer.Option("--max-tokens", help="Tokens that an instruction with open arguments may have.", min=1)
+Goal = Annotated[
+    str | None,
+    typer.Option(
+        help="Pursue it unattended, as the request of every decision.", show_default=False, rich_help_panel=ASKED
+    ),
 ]
-Compiled = Annotated[
-    Path | None, typer.Option("--compiled", help="Map the opcodes from this file of `compile`.", show_default=False)
+Log = Annotated[
+    Path | None,
+    typer.Option(help="Write a session log to this new file.", show_default="no log", rich_help_panel=LOG),
 ]
-Weight = Annotated[float, typer.Option(help="How much the planner's own score counts; 0 lets the model decide.")]
+Redact = Annotated[
+    bool, typer.Option("--redact", help="Log salted hashes in place of prompts and requests.", rich_help_panel=LOG)
+]
+Headless = Annotated[bool, typer.Option("--headless", help="Show no board, only the summary.", rich_help_panel=OUTPUT)]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=OUTPUT)]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help=f"A setting, name=value: {', '.join(field.name for field in fields(Settings))}.",
+        show_default=False,
+        rich_help_panel="Rarely needed",
+    ),
+]
 
-LOGGED = (
-    "seed", "player", "rule", "calibration", "temperature", "planner_weight", "opcodes", "strategy", "option", "wire",
-    "log", "redact", "max_tokens",
-)  # fmt: skip
+LOGGED = ("seed", "player", "rule", "opcodes", "option", "wire", "log", "redact")
 """Parameters that stand in a log, so that --resume takes none of them."""
 
 
 def run_command(
     context: typer.Context,
     names: Names = None,
-    model: Model = "smollm2",
+    opcodes: Opcodes = None,
+    option: Option = None,
     seed: Seed = 0,
     pieces: Pieces = None,
     decisions: Decisions = None,
-    player: Who = "model",
-    rule: RuleOption = None,
-    calibration: Calibration = 1.0,
-    temperature: Temperature = 1.0,
-    planner_weight: Weight = 0.0,
-    opcodes: Opcodes = None,
-    strategy: Strategy = None,
-    option: Option = None,
-    requests_from: Requests = None,
-    goal: Goal = None,
-    wire: WireForm = "compact",
-    log: Log = None,
-    on_log_error: OnError = "stop",
-    ledger: Ledger = True,
-    redact: Redact = False,
-    salt: Salt = "",
     resume: Resume = None,
-    headless: Headless = False,
-    max_tokens: Budget = TOKENS,
-    compiled: Compiled = None,
-    as_json: AsJson = False,
+    player: Who = "model",
+    model: Model = "smollm2",
+    rule: RuleOption = None,
+    wire: WireForm = "compact",
     n_ctx: ContextSize = N_CTX,
     threads: Threads = None,
+    requests_from: Requests = None,
+    goal: Goal = None,
+    log: Log = None,
+    redact: Redact = False,
+    headless: Headless = False,
+    as_json: Json = False,
+    settings: Set = None,
 ) -> None:
     """Play until the game ends, a limit is reached or Ctrl-C.
 
-    Several cartridges, or one without a planner that asks, take requests: from the terminal, a pipe or --requests. A
+    Several cartridges take requests, and so does one that has no planner: from the terminal, a pipe or --requests. A
     line "/join NAME" or "/leave NAME" lets a cartridge in or out. Ctrl-C ends after the decision that is being made, a
     second one at once; log and summary are written, and the exit code is 130 (of a kill 143). Misuse exits with 2,
     failure with 1.
@@ -129,43 +146,38 @@ def run_command(
     with failing(), Interrupts() as interrupts, ExitStack() as stack:
         if goal is not None and (requests_from is not None or not goal.strip()):
             raise UsageError("run: --goal is one request, not blank, in place of --requests")
-        for value, known in ((player, PLAYERS), (on_log_error, ERRORS)):
-            if value not in known:
-                raise UsageError(f"run: there is no {value!r}{did_you_mean(value, known)}")
-        if log is None and resume is None and (redact or salt):
-            raise UsageError("run: --redact and --salt need --log")
+        if player not in PLAYERS:
+            raise UsageError(f"run: there is no {player!r}{did_you_mean(player, PLAYERS)}")
+        rare = name_values(settings or (), "--set")
+        setting = Settings(**checked(Settings, rare, "run: --set"))
+        if log is None and resume is None and (redact or setting.salt):
+            raise UsageError("run: --redact and --set salt need --log")
         if goal is not None and decisions is None:
             decisions = GOAL_STEPS
         limits = {name: most for name, most in (("pieces", pieces), ("decisions", decisions)) if most is not None}
         wanted = Wanted(
             names=tuple(names or ()),
-            options={
-                name: value for name, value in (("opcodes", opcodes), ("strategy", strategy)) if value is not None
-            },
-            more_options=tuple(option or ()),
+            options={**({} if opcodes is None else {"opcodes": opcodes}), **name_values(option or (), "--option")},
             model=model,
             model_given=_given(context, "model"),
             seed=seed,
             player=player,
-            rule=make_rule(
-                rule, calibration=calibration, temperature=temperature, seed=seed, planner_weight=planner_weight
-            ),
+            rule=make_rule(rule, seed=seed),
             wire=wire,
             limits=limits,
             log=log,
-            on_error="stop" if on_log_error == "stop" else "continue",
-            ledger=ledger,
-            redactor=Redactor(salt) if redact or salt else None,
-            max_tokens=max_tokens,
+            redactor=Redactor(setting.salt) if redact or setting.salt else None,
             n_ctx=n_ctx,
             threads=threads,
-            compiled=compiled,
+            settings=setting,
         )
         try:
             if resume is None:
                 opened = begin(wanted, stack)
-            elif logged := [name for name in LOGGED if _given(context, name)]:
-                raise UsageError(f"run: --{logged[0].replace('_', '-')} stands in the log, so --resume takes none")
+            elif logged := [f"--{name}" for name in LOGGED if _given(context, name)]:
+                raise UsageError(f"run: {logged[0]} stands in the log, so --resume takes none")
+            elif "max_tokens" in rare:
+                raise UsageError("run: --set max_tokens stands in the log, so --resume takes none")
             else:
                 opened = go_on(resume, wanted, stack)
         except KeyboardInterrupt:
@@ -190,7 +202,7 @@ def run_command(
         else:
             stage.end()
             tell(told)
-        _tell_log(opened, wanted, new_salt=not salt)
+        _tell_log(opened, wanted)
         if session.ending is Ending.INTERRUPTED and interrupts.number is not None:
             raise typer.Exit(interrupts.exit_code)
 
@@ -257,7 +269,7 @@ def _prepare(session: Session, interrupts: Interrupts) -> None:
         session.prepare()
 
 
-def _tell_log(opened: Opened, wanted: Wanted, *, new_salt: bool) -> None:
+def _tell_log(opened: Opened, wanted: Wanted) -> None:
     """Say where the log is, and what is not in it."""
     writer = opened.writer
     if writer is None:
@@ -265,7 +277,7 @@ def _tell_log(opened: Opened, wanted: Wanted, *, new_salt: bool) -> None:
     if writer.error is not None:
         print(f"note: {writer.error}", file=sys.stderr)
     print(f"log: {writer.path}; play it again with: replay {writer.path}", file=sys.stderr)
-    if wanted.redactor is not None and new_salt:
+    if wanted.redactor is not None and not wanted.settings.salt:
         print(
             f"salt {wanted.redactor.salt}: keep it to prove later what was dropped, or to go on; it is not in the log",
             file=sys.stderr,

@@ -78,7 +78,7 @@ def _names(make: Callable[..., Any]) -> dict[Any, inspect.Parameter]:
 
 def _hints(make: Callable[..., Any]) -> dict[str, Any]:
     try:
-        return typing.get_type_hints(make)
+        return typing.get_type_hints(make, include_extras=True)
     except Exception:  # an annotation that only a type checker can resolve says nothing here
         return {}
 

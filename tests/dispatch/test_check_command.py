@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from dispatch.checker import CHECKS
 from dispatch.cli import check as command
-from dispatch.cli.check import check_command, parse_options, vocabularies
+from dispatch.cli.check import check_command, vocabularies
+from dispatch.cli.common import name_values
 from kernel.errors import UsageError
 from kernel.models import catalogue as models
 
@@ -80,10 +81,10 @@ def test_misuse_exits_with_2_and_one_line(words: list[str], message: str) -> Non
 
 def test_options_are_names_and_values_each_once() -> None:
     """A value may hold an equals sign or be empty."""
-    assert parse_options(["a=1=2", "b="]) == {"a": "1=2", "b": ""}
+    assert name_values(["a=1=2", "b="], "--option") == {"a": "1=2", "b": ""}
     for wrong in (["a"], ["=1"], ["a b=1"], ["a=1", "a=2"]):
         with pytest.raises(UsageError, match="give name=value, each name once"):
-            parse_options(wrong)
+            name_values(wrong, "--option")
 
 
 def test_few_vocabularies_are_noted(monkeypatch: pytest.MonkeyPatch, vocab: str) -> None:

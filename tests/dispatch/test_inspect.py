@@ -169,7 +169,7 @@ def test_inspect_fails_where_nothing_can_be_compiled(vocab_ggufs: dict[str, Path
         (["choose", "--prompt", "a"], "nothing to choose from"),
         (["choose", "--prompt", "a", "--option", "b", "--rule", "calibrated"], "needs a --null prompt"),
         (["choose", "--prompt", "a", "--options", "/nowhere/list"], "'/nowhere/list'"),
-        (["choose", "--prompt", "a", "--option", "b", "--calibration", "2"], "calibration=2.0 is outside 0..1"),
+        (["choose", "--prompt", "a", "--option", "b", "--rule", "calibrated:2"], "calibration=2.0 is outside 0..1"),
     ],
 )
 def test_misuse_is_one_line_and_exit_2(arguments: list[str], message: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -87,14 +88,19 @@ def wishes(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         (["scavenger", "--opcodes", "moves"], "error: scavenger: there is no option 'opcodes'; there is: strategy"),
         (["tetris", "--option", "opcodes"], "error: --option 'opcodes': give name=value, each name once"),
         (["tetris", "--rule", "exakt"], "error: no rule 'exakt'; did you mean 'exact'?"),
+        (["tetris", "--rule", "exact:2"], "'exact' has no parameter but planner_weight=NUMBER"),
+        (["tetris", "--rule", "calibrated:2"], "error: calibration=2.0 is outside 0..1"),
+        (["tetris", "--rule", "sample:warm"], "error: --rule 'sample:warm': 'warm' is not a number"),
+        (["tetris", "--set", "leger=no"], "error: run: --set has no option 'leger'; did you mean 'ledger'?"),
+        (["tetris", "--set", "max_tokens=0"], "error: run: --set: option max_tokens='0': Input should be greater than"),
         (["tetris", "--wire", "tagd"], "error: no wire form 'tagd'; did you mean 'tagged'?"),
         (
             ["home", "--player", "random", "--pieces", "3"],
             "error: home: nothing here counts 'pieces', so it is no limit",
         ),
-        (["tetris", "--redact"], "error: run: --redact and --salt need --log"),
+        (["tetris", "--redact"], "error: run: --redact and --set salt need --log"),
         (["home", "--goal", " "], "error: run: --goal is one request, not blank, in place of --requests"),
-        (["tetris", "--strategy", "wel-filler"], "did you mean 'well-filler'?"),
+        (["tetris", "--option", "strategy=wel-filler"], "did you mean 'well-filler'?"),
     ],
 )
 def test_misuse_exits_with_2_and_one_line(arguments: Sequence[str], said: str) -> None:
@@ -103,6 +109,14 @@ def test_misuse_exits_with_2_and_one_line(arguments: Sequence[str], said: str) -
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert said in err
+
+
+def test_the_help_shows_at_most_20_options() -> None:
+    """Its own one among them."""
+    shown = CliRunner().invoke(app, ["run", "--help"], env={"COLUMNS": "200"}).stdout
+    options = re.findall(r"^\W+(--[\w-]+)", shown, re.MULTILINE)
+    assert {"--help", "--pieces", "--set"} <= set(options)
+    assert len(options) <= 20
 
 
 def test_json_is_one_document(tmp_path: Path) -> None:
@@ -132,7 +146,7 @@ def test_options_stand_in_the_log_only_when_they_were_given(tmp_path: Path) -> N
     """So that a replay makes the cartridge as it was."""
     given, plain = tmp_path / "given", tmp_path / "plain"
     play = ("--player", "random", "--decisions", 5, "--headless", "--log")
-    assert run("tetris", "--opcodes", "moves", "--strategy", "well-filler", *play, given)[0] == 0
+    assert run("tetris", "--opcodes", "moves", "--option", "strategy=well-filler", *play, given)[0] == 0
     assert run("scavenger", *play, plain)[0] == 0
     options = read(given)[0].cartridges[0].options or {}
     assert (options["opcodes"], options["strategy"]) == ("moves", "well-filler")
@@ -375,17 +389,17 @@ def test_a_redacted_log_holds_no_request_and_goes_on_with_its_salt(tmp_path: Pat
     assert salt.encode() not in log.read_bytes()
     assert verified(log).startswith("verified: 1 whole decision")
     assert run("--resume", log, "--headless", typed="")[0] == 2
-    code, _, err = run("--resume", log, "--salt", salt, "--headless", typed="secret-7\n")
+    code, _, err = run("--resume", log, "--set", f"salt={salt}", "--headless", typed="secret-7\n")
     assert code == 0, err
     assert b"secret-7" not in log.read_bytes()
     assert verified(log).startswith("verified: 2 whole decisions")
 
 
 def test_a_ledger_can_be_left_out(tmp_path: Path, wishes: dict[str, str]) -> None:
-    """`--no-ledger`."""
+    """`--set ledger=no`."""
     wishes["cold"] = " heater warmer"
     log = tmp_path / "log"
-    run("home", "--headless", "--no-ledger", "--log", log, typed="cold\n")
+    run("home", "--headless", "--set", "ledger=no", "--log", log, typed="cold\n")
     assert read(log)[1][0].ledger is None
 
 
@@ -555,14 +569,14 @@ def test_a_file_of_compile_is_played_with_and_refused_where_it_does_not_fit(
     file = tmp_path / "tetris.trie"
     made = CliRunner().invoke(app, ["compile", "tetris", "--model", str(smollm2_path), "-o", str(file)])
     assert made.exit_code == 0, made.stderr
-    play = ("--compiled", file, "--model", smollm2_path, "--headless", *one_thread)
+    play = ("--set", f"compiled={file}", "--model", smollm2_path, "--headless", *one_thread)
     assert document("tetris", "--pieces", 2, *play)["decisions"] == 2
     for other in (("tetris", "--wire", "tagged"), ("scavenger",), ("tetris", "--opcodes", "moves")):
         code, _, err = run(*other, "--decisions", 1, *play)
         assert (code, err.count("\n")) == (1, 1)
         assert err.startswith(f"error: {str(file)!r} was compiled for schema ")
-    code, _, err = run("tetris", "--player", "planner", "--pieces", 2, "--compiled", file)
-    assert (code, err) == (2, "error: run: --compiled is for a model; 'planner' needs no tokens\n")
+    code, _, err = run("tetris", "--player", "planner", "--pieces", 2, "--set", f"compiled={file}")
+    assert (code, err) == (2, "error: run: --set compiled is for a model; 'planner' needs no tokens\n")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
