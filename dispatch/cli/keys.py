@@ -1,4 +1,4 @@
-"""Single keys from the terminal, without waiting for Enter. Knows nothing of what they mean."""
+"""Reads single keys from a terminal, without waiting for Enter. Needs termios, which Windows does not have."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from kernel.errors import UsageError
 
 _KEY = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Za-z])|.", re.DOTALL)
 _NAMES = {
@@ -26,40 +28,26 @@ def names(typed: str) -> list[str]:
     return [_NAMES.get(key, key) for key in _KEY.findall(typed)]
 
 
-if sys.platform == "win32":
-    import msvcrt
+@contextmanager
+def keys() -> Iterator[Iterator[str]]:
+    """Give the keys as they are pressed, nothing echoed, none lost; Ctrl-C raises KeyboardInterrupt.
 
-    _WINDOWS = {"M": "right", "K": "left", "H": "up", "P": "down", "G": "home", "O": "end"}
+    Raises UsageError where there is no termios.
+    """
+    try:
+        import termios
+        import tty
+    except ImportError:
+        raise UsageError(f"keys cannot be read on {sys.platform!r}, which has no termios; leave out --step") from None
+    fd = sys.stdin.fileno()
+    before = termios.tcgetattr(fd)
 
-    @contextmanager
-    def keys() -> Iterator[Iterator[str]]:
-        """Give the keys as they are pressed; Ctrl-C raises KeyboardInterrupt."""
+    def read() -> Iterator[str]:
+        while typed := os.read(fd, 1024):
+            yield from names(typed.decode("utf-8", "replace"))
 
-        def read() -> Iterator[str]:
-            while True:
-                key = msvcrt.getwch()
-                if key == "\x03":
-                    raise KeyboardInterrupt
-                yield _WINDOWS.get(msvcrt.getwch(), "") if key in "\x00\xe0" else _NAMES.get(key, key)
-
+    try:
+        tty.setcbreak(fd, termios.TCSADRAIN)
         yield read()
-
-else:
-    import termios
-    import tty
-
-    @contextmanager
-    def keys() -> Iterator[Iterator[str]]:
-        """Give the keys as they are pressed, nothing echoed, none lost; Ctrl-C raises KeyboardInterrupt."""
-        fd = sys.stdin.fileno()
-        before = termios.tcgetattr(fd)
-
-        def read() -> Iterator[str]:
-            while typed := os.read(fd, 1024):
-                yield from names(typed.decode("utf-8", "replace"))
-
-        try:
-            tty.setcbreak(fd, termios.TCSADRAIN)
-            yield read()
-        finally:
-            termios.tcsetattr(fd, termios.TCSADRAIN, before)
+    finally:
+        termios.tcsetattr(fd, termios.TCSADRAIN, before)

@@ -20,6 +20,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from cartridges.tetris import make as make_tetris
+from dispatch.cli import keys as keyboard
 from dispatch.cli.frame import Frame
 from dispatch.cli.output import shown
 from dispatch.cli.replay import make_cartridge, replay_command
@@ -28,6 +29,7 @@ from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Ending, Header, Outcome
 from dispatch.log.replay import Replay
 from dispatch.log.writer import LogWriter
+from kernel.errors import UsageError
 from kernel.opcode import Instruction
 
 app = typer.Typer()
@@ -265,6 +267,13 @@ class Terminal:
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         os.close(self.fd)
         return code
+
+
+def test_without_termios_there_are_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows."""
+    monkeypatch.setitem(sys.modules, "termios", None)
+    with pytest.raises(UsageError, match="has no termios; leave out --step"), keyboard.keys():
+        pass
 
 
 def test_the_keyboard_steps_forward_back_and_jumps(log: Path) -> None:
