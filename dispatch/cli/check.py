@@ -30,6 +30,9 @@ PREFERRED = ("llama-spm", "qwen2", "gpt-2")
 WANTED = 3
 """Vocabularies that make a check worth its name."""
 
+SET_UP = Path(__file__).parents[2] / ".cache" / "vocabs"
+"""Where `make setup` keeps vocabulary-only files in a checkout. Beside an installed package there is no such folder."""
+
 COLOURS = {Status.PASSED: "green", Status.FAILED: "bold red", Status.SKIPPED: "yellow"}
 
 Spec = Annotated[str, typer.Argument(help="A name from `list`, package.module, or a folder.", metavar="CARTRIDGE")]
@@ -106,10 +109,10 @@ def check(
 
 
 def vocabularies(given: Sequence[str] = ()) -> dict[str, Vocabulary]:
-    """Return the vocabularies of the models given, or else of what is here.
+    """Return the vocabularies of the models given, by name; without any, of what is here.
 
-    What is here: the default model, if it is pulled, and of the vocabulary-only files that set-up keeps as many of
-    PREFERRED as make WANTED in all.
+    That is the default model, if it is pulled, and in a checkout as many of the files PREFERRED in SET_UP as make
+    WANTED in all.
     """
     from kernel.backends.llama_cpp import read_vocabulary
 
@@ -118,7 +121,7 @@ def vocabularies(given: Sequence[str] = ()) -> dict[str, Vocabulary]:
         if models.catalogue()[models.DEFAULT].pulled:
             paths[models.DEFAULT] = models.resolve(models.DEFAULT, pull=False)
         for name in PREFERRED:
-            file = Path(__file__).parents[2] / ".cache" / "vocabs" / f"ggml-vocab-{name}.gguf"
+            file = SET_UP / f"ggml-vocab-{name}.gguf"
             if file.is_file() and len(paths) < WANTED:
                 paths[name] = file
     return {name: read_vocabulary(path) for name, path in paths.items()}
