@@ -31,7 +31,7 @@ import jsonschema
 from harness import make_parser, publish
 
 from cartridges.kit.toolbox import Tools, ToolView
-from dispatch.wire.calling import Caller, opcode_shape
+from dispatch.wire.open_arguments import ArgumentWriter
 from dispatch.wire.wire import Wire, form
 from kernel.api import Kernel
 from kernel.backends.llama_cpp import read_vocabulary
@@ -120,7 +120,7 @@ def main() -> None:
         refused += [refusal.reason for refusal in read.refusals]
         for opcode in read.opcodes:
             try:
-                Stages([opcode_shape("bfcl", opcode, "tagged")], vocabulary)
+                Stages([form("tagged").shape("bfcl", opcode)], vocabulary)
             except BuildError as error:
                 refused.append(f"{opcode.original}: {error}")
                 continue
@@ -198,7 +198,7 @@ def _call(kernel: Kernel, opcode: type[SchemaOpcode], question: str, *, raw: boo
         arguments, spent = _raw(kernel, one, opcode, question), {"closed": 0, "tokens": 0, "passes": 0}
     else:
         prompt = one.view.prompt(one.engine(), (), question)
-        call = Caller(kernel, one, Wire([one], form("tagged"))).call(prompt, max_tokens=TOKENS)
+        call = ArgumentWriter(kernel).call(Wire([one], form("tagged")), prompt, max_tokens=TOKENS)
         written, arguments = call.written, call.instruction.arguments
         spent = {"closed": int(written.closed > 0), "tokens": len(written.ids), "passes": written.cost.passes}
     return {"arguments": arguments, **spent, "seconds": round(time.perf_counter() - started, 3)}

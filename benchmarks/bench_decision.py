@@ -34,10 +34,10 @@ from rich.table import Table
 
 from dispatch.loading.registry import load
 from dispatch.loading.strategies import read, told
-from dispatch.session.players import declared
 from dispatch.wire.wire import Wire, form
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.models import catalogue as models
+from kernel.opcode import commands
 from kernel.prompt import Part, Prompt
 from kernel.text.vocabulary import Vocabulary
 from kernel.trie.opcodes import Literal
@@ -72,7 +72,7 @@ def make_cases(name: str, vocabulary: Vocabulary, count: int, seed: int) -> tupl
         return _named(vocabulary, count)
     cartridge = load("tetris", opcodes="moves" if name in ("tagged", "compact") else "place")
     wire = Wire([cartridge], form("tagged" if name == "tagged" else "compact"))
-    instructions = declared([cartridge])
+    instructions = commands(cartridge.name, cartridge.opcodes)
     place = {instruction: n for n, instruction in enumerate(instructions)}
     strategy = next(iter(read(Path(sys.modules["cartridges.tetris"].__file__ or "").parent / "strategies").values()))
     assert cartridge.planner is not None

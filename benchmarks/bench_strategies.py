@@ -25,13 +25,12 @@ from dispatch.loading.maker import Maker
 from dispatch.loading.registry import Registry
 from dispatch.loading.strategies import Strategy, told
 from dispatch.session.evaluate import wilson
-from dispatch.session.players import declared
 from dispatch.wire.wire import Wire
 from kernel.api import Kernel
 from kernel.choose.question import Question
 from kernel.choose.rule import Rule, RuleName
 from kernel.contract import Cartridge, Engine, Option
-from kernel.opcode import Instruction
+from kernel.opcode import Instruction, commands
 from kernel.prompt import Prompt
 
 CONTROL = Strategy(
@@ -83,7 +82,7 @@ def choices(
 ) -> list[int]:
     """Return what is chosen in each state, as the place of the opcode."""
     wire = Wire([cartridge])
-    instructions = declared([cartridge])
+    instructions = commands(cartridge.name, cartridge.opcodes)
     place = {instruction: n for n, instruction in enumerate(instructions)}
     opcodes = kernel.compile([wire.literal(instruction) for instruction in instructions])
     rule = Rule(RuleName.CALIBRATED if marks else RuleName.EXACT)
@@ -101,7 +100,7 @@ def measure(kernel: Kernel, name: str, count: int) -> list[dict[str, Any]]:
     maker = Maker(Registry().find(name))
     cartridge = maker.cartridge({})
     found = states(cartridge, count)
-    best = [declared([cartridge]).index(instruction) for _, _, instruction in found]
+    best = [commands(cartridge.name, cartridge.opcodes).index(instruction) for _, _, instruction in found]
     rows = []
     for marks in (True, False):
         plain = choices(kernel, cartridge, found, None, marks)

@@ -5,7 +5,7 @@ Written for the prompt alone; none of it stands in the labelled sets.
 
 from __future__ import annotations
 
-from cartridges.home.opcodes import COMMANDS
+from cartridges.home.opcodes import COMMANDS, OPCODES
 from cartridges.kit.phrasing import explanations
 from kernel.prompt import Explained
 
@@ -41,4 +41,4 @@ _OTHERS = {
     "timer check": ("check the timer", "how much time is left", "How many minutes are still to go?"),
 }
 
-GUIDE: tuple[Explained, ...] = explanations(COMMANDS, _LIGHTS | _OTHERS)
+GUIDE: tuple[Explained, ...] = explanations(COMMANDS, OPCODES, _LIGHTS | _OTHERS)

@@ -9,8 +9,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from kernel.opcode import Instruction, Opcode
-from kernel.opcode.words import commands
+from kernel.opcode import Instruction, Opcode, commands
 
 NAME = "home"
 
@@ -105,6 +104,6 @@ SETS: dict[Set, tuple[type[Opcode], ...]] = {"commands": OPCODES, "typed": TYPED
 
 LISTED: dict[Set, tuple[Instruction, ...]] = {
     "commands": COMMANDS,
-    "typed": commands(NAME, [opcode for opcode in TYPED if not opcode.is_open()]),
+    "typed": commands(NAME, TYPED),
 }
 """Every instruction of a set that can be listed: 24, and 220; beside those a model writes reminders."""

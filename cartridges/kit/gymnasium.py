@@ -84,7 +84,7 @@ def wrap(
         summary=summary or f"The Gymnasium environment {first.spec.id if first.spec else name}.",
         opcodes=(opcode,),
         engine=lambda: GymnasiumEngine(make(), spoken, int(space.start), state),
-        view=GymnasiumView(name, situation),
+        view=GymnasiumView(name, opcode, situation),
         planner=planner,
         takes_requests=True,
     )
@@ -212,15 +212,16 @@ class LookAhead:
 class GymnasiumView:
     """A request is asked for, else the options are offered; the picture is the environment's own text."""
 
-    def __init__(self, name: str, situation: Callable[[Any], str]) -> None:
+    def __init__(self, name: str, opcode: type[Opcode], situation: Callable[[Any], str]) -> None:
         self.name = name
+        self.opcode = opcode
         self.situation = situation
 
     def prompt(self, engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
         """Return what the model reads."""
         if request.strip() or not options:
             return asked(request)
-        return offered(self.situation(own(engine, GymnasiumEngine).observation), options)
+        return offered(self.situation(own(engine, GymnasiumEngine).observation), options, [self.opcode])
 
     def render(self, engine: Engine) -> Text:
         """Return the picture of `render_mode="ansi"`, or the observation, and the counts."""

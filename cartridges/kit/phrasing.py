@@ -1,4 +1,4 @@
-"""The forms of prompt that cartridges share: what commands mean, and marked options. Knows no cartridge, no tokenizer.
+"""The forms of prompt that cartridges share: what commands mean, and marked options.
 
 A piece of template text never ends in a space: what follows brings its own, because whole words and a lone space are
 cut into different tokens.
@@ -6,43 +6,50 @@ cut into different tokens.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from kernel.contract import Option
 from kernel.errors import CartridgeError
-from kernel.opcode import Instruction
-from kernel.opcode.words import words
+from kernel.opcode import Instruction, Opcode, words
 from kernel.prompt import Explained, Part, Prompt
 
 
-def explanations(commands: Sequence[Instruction], said: Mapping[str, tuple[str, str, str]]) -> tuple[Explained, ...]:
+def explanations(
+    commands: Sequence[Instruction], opcodes: Collection[type[Opcode]], said: Mapping[str, tuple[str, str, str]]
+) -> tuple[Explained, ...]:
     """Return phrase, occasion and example request of each command, in the order of the commands.
 
-    Raises CartridgeError when a command has none, or one is there that is no command.
+    Args:
+        opcodes: those of the commands.
+        said: phrase, occasion and request by the words of a command.
+    Raises:
+        CartridgeError: a command has none, or one is there that is no command.
     """
-    known = [words(command) for command in commands]
+    known = [words(command, opcodes) for command in commands]
     if odd := sorted(set(known) ^ set(said)):
         raise CartridgeError(f"the guide and the commands differ in {odd[0]!r}")
     return tuple(Explained(name, *said[name]) for name in known)
 
 
-def offered(situation: str, options: Sequence[Option]) -> Prompt:
+def offered(situation: str, options: Sequence[Option], opcodes: Collection[type[Opcode]]) -> Prompt:
     """Return the options with the one of the highest score marked, the situation, and a blank; see `marked`.
 
-    >>> stop, hello = Instruction.of("robot", "stop"), Instruction.of("robot", "speak", phrase="hello")
-    >>> prompt = offered("The door opens.", [Option(stop, -2), Option(hello, -1)])
+    >>> phrase = {"enum": ["hello", "good bye"]}
+    >>> Speak = Opcode.from_json_schema("speak", {"properties": {"phrase": phrase}, "required": ["phrase"]})
+    >>> bye, hello = (Instruction.of("robot", "speak", phrase=said) for said in ("good bye", "hello"))
+    >>> prompt = offered("The door opens.", [Option(bye, -2), Option(hello, -1)], [Speak])
     >>> print("".join(part.text for part in prompt.parts))
-    - good: stop
+    - good: speak "good bye"
     - best: speak hello
     The door opens.
     Best move:
     >>> print("".join(part.text for part in prompt.rotations[0]))
     - best: speak hello
-    - good: stop
+    - good: speak "good bye"
     The door opens.
     Best move:
     """
-    labels = [words(option.instruction) for option in options]
+    labels = [words(option.instruction, opcodes) for option in options]
     return marked(labels, highest(options), marks=("best", "good"), question=f"{situation}\nBest move:")
 
 

@@ -18,10 +18,9 @@ from cartridges.kit.rules import hashed, own
 from kernel.canon import canonical
 from kernel.contract import Cartridge, Engine, Option
 from kernel.errors import CartridgeError, IllegalInstructionError, OpcodeError, did_you_mean
-from kernel.opcode import Halt, Instruction
+from kernel.opcode import Halt, Instruction, commands
 from kernel.opcode.opcode import SchemaOpcode
-from kernel.opcode.tools import read_tools
-from kernel.opcode.words import function_name
+from kernel.opcode.tools import function_name, read_tools
 from kernel.prompt import Part, Prompt
 
 NOTHING = "N/A"
@@ -64,7 +63,7 @@ class Tools:
         self._opcodes = opcodes
         self._functions = functions
         self.calls: list[tuple[Instruction, str]] = []
-        self._listed: list[Instruction] | None = None
+        self._listed: Sequence[Instruction] | None = None
 
     def reset(self, seed: int) -> None:
         """Forget the calls."""
@@ -73,12 +72,7 @@ class Tools:
     def legal(self) -> Sequence[Instruction]:
         """Return every call that can be listed; the others are open, and legal as well."""
         if self._listed is None:
-            self._listed = [
-                value.instruction(self.name)
-                for opcode in self._opcodes.values()
-                if not opcode.is_open()
-                for value in opcode.instances()
-            ]
+            self._listed = commands(self.name, self._opcodes.values())
         return self._listed
 
     def apply(self, instruction: Instruction) -> str:

@@ -6,7 +6,7 @@ Written for the prompt alone; none of it stands in the labelled set.
 from __future__ import annotations
 
 from cartridges.kit.phrasing import explanations
-from cartridges.robot.opcodes import COMMANDS
+from cartridges.robot.opcodes import COMMANDS, OPCODES
 from kernel.prompt import Explained
 
 _FAR = {
@@ -35,4 +35,4 @@ _OTHERS = {
     "stop": ("stop", "it must not move", "Don't move"),
 }
 
-GUIDE: tuple[Explained, ...] = explanations(COMMANDS, _DRIVES | _OTHERS)
+GUIDE: tuple[Explained, ...] = explanations(COMMANDS, OPCODES, _DRIVES | _OTHERS)

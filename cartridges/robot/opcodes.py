@@ -6,8 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from kernel.opcode import Opcode
-from kernel.opcode.words import commands
+from kernel.opcode import Opcode, commands
 
 NAME = "robot"
 

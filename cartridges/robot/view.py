@@ -11,6 +11,7 @@ from cartridges.kit.picture import grid
 from cartridges.kit.rules import own
 from cartridges.robot.engine import BATTERY, HEIGHT, MARKS, WIDTH, RobotEngine
 from cartridges.robot.guide import GUIDE
+from cartridges.robot.opcodes import OPCODES
 from kernel.contract import Engine, Option
 from kernel.prompt import Prompt, explained
 
@@ -26,7 +27,7 @@ class RobotView:
             return explained(request, GUIDE)
         state = own(engine, RobotEngine).state
         mark = f" Next: mark {MARKS[state.reached]}." if state.reached < len(state.marks) else ""
-        return offered(f"A robot on the floor.{mark}", options)
+        return offered(f"A robot on the floor.{mark}", options, OPCODES)
 
     def render(self, engine: Engine) -> Panel:
         """Return the floor: an arrow for the robot, P for the person, # for boxes, A to C for marks still ahead."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import get_args
 
 from cartridges.kit.phrasing import explanations
-from cartridges.scavenger.opcodes import COMMANDS, Item
+from cartridges.scavenger.opcodes import COMMANDS, OPCODES, Item
 from kernel.prompt import Explained
 
 _WALKS = {
@@ -24,4 +24,4 @@ _DELIVERS = {
     for item in get_args(Item)
 }
 
-GUIDE: tuple[Explained, ...] = explanations(COMMANDS, _WALKS | _TAKES | _DELIVERS)
+GUIDE: tuple[Explained, ...] = explanations(COMMANDS, OPCODES, _WALKS | _TAKES | _DELIVERS)

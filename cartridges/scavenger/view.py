@@ -12,6 +12,7 @@ from cartridges.kit.rules import own
 from cartridges.scavenger.board import BUDGET, HEIGHT, WIDTH
 from cartridges.scavenger.engine import ScavengerEngine
 from cartridges.scavenger.guide import GUIDE
+from cartridges.scavenger.opcodes import OPCODES
 from kernel.contract import Engine, Option
 from kernel.prompt import Prompt, explained
 
@@ -27,7 +28,7 @@ class ScavengerView:
             return explained(request, GUIDE)
         carried = own(engine, ScavengerEngine).carried
         hands = f"You carry the {carried}." if carried else "Your hands are empty."
-        return offered(f"A map with walls and pits. {hands}", options)
+        return offered(f"A map with walls and pits. {hands}", options, OPCODES)
 
     def render(self, engine: Engine) -> Panel:
         """Return the map: @ for you, H home, # walls, O pits, k c g the objects, and below what you hold."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from kernel.opcode import Opcode
-from kernel.opcode.words import commands
+from kernel.opcode import Opcode, commands
 
 NAME = "template"
 

@@ -13,7 +13,7 @@ from kernel.prompt import Prompt, explained
 
 from .engine import FLOORS, Lift
 from .guide import GUIDE
-from .opcodes import NAME
+from .opcodes import NAME, OPCODES
 
 
 class LiftView:
@@ -24,7 +24,7 @@ class LiftView:
         assert isinstance(engine, Lift), "this view knows lifts only"
         if request.strip() or not options:
             return explained(request, GUIDE)
-        return offered(f"A lift on floor {engine.state.floor}.", options)
+        return offered(f"A lift on floor {engine.state.floor}.", options, OPCODES)
 
     def render(self, engine: Engine) -> Panel:
         """Return a line for each floor, the highest first: the lift, and where those who wait want to go."""

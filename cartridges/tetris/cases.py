@@ -11,11 +11,12 @@ import random
 from collections.abc import Iterator, Sequence
 
 from cartridges.tetris.engine import TetrisEngine
-from cartridges.tetris.opcodes import NAME, OpcodeSet
+from cartridges.tetris.opcodes import NAME, OPCODES, OpcodeSet
 from cartridges.tetris.planner import TetrisPlanner
-from cartridges.tetris.prompts import label, prompt
+from cartridges.tetris.prompts import prompt
 from kernel.contract import Case, Option
 from kernel.errors import CartridgeError
+from kernel.opcode import words
 from kernel.prompt import Prompt
 
 OFFERED = 3
@@ -47,7 +48,7 @@ def cases(opcodes: OpcodeSet = "place") -> list[Case]:
             # Keys say so little that prompts of different states are often equal; placements never have to be.
             shown, made = next(each for each in _shown(states, position) if opcodes == "moves" or each[1] not in seen)
             seen.add(made)
-            texts = tuple(f" {label(option.instruction)}" for option in shown)
+            texts = tuple(f" {words(option.instruction, OPCODES.values())}" for option in shown)
             found.append(Case(f"{NAME}-{opcodes}-{split}-{number:03}", made, texts, texts[position], split))
     return found
 
@@ -86,7 +87,7 @@ def _ordered(engine: TetrisEngine, options: Sequence[Option], position: int) -> 
     for given in itertools.permutations(options):
         made = prompt(engine, given)
         text = "".join(part.text for part in made.parts)
-        shown = sorted(options, key=lambda option: text.rindex(f" {label(option.instruction)}"))
+        shown = sorted(options, key=lambda option: text.rindex(f" {words(option.instruction, OPCODES.values())}"))
         if shown[position] is options[0]:
             return shown, made
     raise CartridgeError(f"tetris: no order of the options shows the best one at position {position}")

@@ -8,19 +8,8 @@ from cartridges.kit.phrasing import highest, marked
 from cartridges.tetris.engine import TetrisEngine
 from cartridges.tetris.opcodes import OPCODES
 from kernel.contract import Option
-from kernel.opcode import Instruction
+from kernel.opcode import words
 from kernel.prompt import NOTHING, Part, Prompt
-
-PHRASES = {opcode.method: opcode.wire_phrase for opcode in OPCODES.values()}
-
-
-def label(instruction: Instruction) -> str:
-    """Return an instruction as the compact wire form says it: the key, or column and rotation.
-
-    >>> label(Instruction.of("tetris", "place", column=3, rotation=1))
-    '3-1'
-    """
-    return PHRASES[instruction.method].format(**instruction.args)
 
 
 def shuffled(options: Sequence[Option], state_hash: str) -> list[int]:
@@ -38,6 +27,6 @@ def prompt(engine: TetrisEngine, options: Sequence[Option], request: str = "") -
     order = shuffled(options, engine.state_hash())
     best = highest(options)
     asked, nothing = ((Part(f"{text}\n"),) if request else () for text in (request, NOTHING))
-    labels = [label(options[n].instruction) for n in order]
+    labels = [words(options[n].instruction, OPCODES.values()) for n in order]
     place = order.index(best) if options else -1
     return marked(labels, place, marks=("Best", "Other"), question="Best move:", lead=asked, null_lead=nothing)

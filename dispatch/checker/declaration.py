@@ -13,7 +13,7 @@ from dispatch.checker.subject import Subject
 from kernel.contract import Case
 from kernel.errors import KernelError
 from kernel.opcode import HALT_INSTRUCTION, NAME, Halt
-from kernel.opcode.words import words as said
+from kernel.opcode import words as said
 from kernel.prompt import Part
 from kernel.trie.opcodes import OpcodeSet
 
@@ -59,7 +59,8 @@ def guide(subject: Subject) -> str:
         raise SkipError("there is no guide")
     if subject.open or len(subject.instructions) > LISTED:
         return _examples(subject, explained)
-    known = [said(instruction) for instruction in subject.instructions if instruction != HALT_INSTRUCTION]
+    opcodes = subject.cartridge.opcodes
+    known = [said(command, opcodes) for command in subject.instructions if command != HALT_INSTRUCTION]
     if missing := [words for words in known if words not in explained]:
         raise FaultError(f"it says nothing of {missing[0]!r}, which is then hardly ever chosen")
     if odd := [words for words in explained if words not in known]:

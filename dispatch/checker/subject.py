@@ -11,8 +11,7 @@ from typing import NamedTuple, Protocol
 
 from dispatch.checker.report import FaultError, SkipError
 from kernel.contract import Cartridge, Engine, Option
-from kernel.errors import OpcodeError
-from kernel.opcode import HALT_INSTRUCTION, Instruction, Opcode
+from kernel.opcode import HALT_INSTRUCTION, Instruction, Opcode, commands
 from kernel.prompt import Part
 from kernel.text.vocabulary import Vocabulary
 from kernel.trie.opcodes import Literal
@@ -64,26 +63,14 @@ class Subject:
     _ids: dict[tuple[str, tuple[Part, ...]], list[int]] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
-    def open(self) -> dict[type[Opcode], str]:
-        """The opcodes that cannot be written out, each with the reason."""
-        return self._declared[1]
+    def open(self) -> tuple[type[Opcode], ...]:
+        """The opcodes that cannot be written out."""
+        return tuple(opcode for opcode in self.cartridge.opcodes if opcode.is_open())
 
     @cached_property
     def instructions(self) -> tuple[Instruction, ...]:
         """Every instruction of the opcodes that can be written out, the halt included if there is one."""
-        return self._declared[0]
-
-    @cached_property
-    def _declared(self) -> tuple[tuple[Instruction, ...], dict[type[Opcode], str]]:
-        found: dict[Instruction, None] = {}
-        open_: dict[type[Opcode], str] = {}
-        for opcode in self.cartridge.opcodes:
-            try:
-                for value in opcode.instances():
-                    found[value.instruction(self.cartridge.name)] = None
-            except OpcodeError as error:
-                open_[opcode] = str(error)
-        return tuple(found), open_
+        return commands(self.cartridge.name, self.cartridge.opcodes)
 
     def ids(self, name: str, parts: Sequence[Part]) -> list[int]:
         """Return the ids of a prompt on a vocabulary; what stays the same from state to state is tokenized once."""

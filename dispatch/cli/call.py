@@ -24,7 +24,7 @@ from dispatch.cli.common import (
 )
 from dispatch.cli.output import failing, shown
 from dispatch.loading.registry import load
-from dispatch.wire.calling import Call, Caller
+from dispatch.wire.open_arguments import ArgumentWriter, Call
 from dispatch.wire.wire import Wire, form
 
 Request = Annotated[str, typer.Argument(help="What is wanted, in plain words.")]
@@ -56,11 +56,11 @@ def call_command(
         cartridge = load(name)
         speller = Wire([cartridge], form(wire))
         kernel = stack.enter_context(load_kernel(model, n_ctx=n_ctx, threads=threads))
-        caller = Caller(kernel, cartridge, speller)
         engine = cartridge.engine()
         engine.reset(seed)
         started = time.perf_counter()
-        called = caller.call(
+        called = ArgumentWriter(kernel).call(
+            speller,
             cartridge.view.prompt(engine, (), request),
             rule=make_rule(rule),
             max_tokens=max_tokens,

@@ -13,8 +13,7 @@ from pathlib import Path
 from kernel.errors import CartridgeError, UsageError
 from kernel.opcode import NAME
 from kernel.opcode.opcode import SchemaOpcode
-from kernel.opcode.tools import Imported, Tool
-from kernel.opcode.words import function_name
+from kernel.opcode.tools import Imported, Tool, function_name
 
 INIT = '''"""{count} tools out of {source}. What they do stands in `handlers.py`; what they take, in `tools.json`."""
 

@@ -9,16 +9,14 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dispatch.wire.wire import FORMS
 from kernel.contract import Cartridge, Case
 from kernel.errors import UsageError
-from kernel.opcode import Halt, Opcode
+from kernel.opcode import Halt, Opcode, words
+from kernel.opcode.spelling import first_words
 from kernel.prompt import Explained, Prompt, explained
 
 LISTED = 12
 """A cartridge without a guide has so many of its instructions in the prompt; of more, the first of each opcode."""
-
-_SPELLED = FORMS["compact"]
 
 
 def guide_of(cartridges: Sequence[Cartridge]) -> tuple[Explained, ...]:
@@ -54,22 +52,20 @@ def cases_of_all(cartridges: Sequence[Cartridge]) -> list[Case]:
 
 def _plain(cartridge: Cartridge) -> list[Explained]:
     opcodes = [opcode for opcode in cartridge.opcodes if not issubclass(opcode, Halt)]
-    several = [list(itertools.islice(_said(cartridge.name, opcode), LISTED + 1)) for opcode in opcodes]
+    several = [list(itertools.islice(_said(opcode), LISTED + 1)) for opcode in opcodes]
     if sum(map(len, several)) > LISTED:
         several = [said[:1] for said in several]
     return [
-        Explained(words, _phrase(opcode), words, words)
+        Explained(each, _phrase(opcode), each, each)
         for opcode, said in zip(opcodes, several, strict=True)
-        for words in said
+        for each in said
     ]
 
 
-def _said(cartridge: str, opcode: type[Opcode]) -> Iterator[str]:
+def _said(opcode: type[Opcode]) -> Iterator[str]:
     if opcode.is_open():
-        yield _SPELLED.opening(cartridge, opcode).body.strip()
-        return
-    for value in opcode.instances():
-        yield _SPELLED.literal(value.instruction(cartridge), opcode).body.strip()
+        return iter([first_words(opcode)])
+    return (words(value.instruction(""), [opcode]) for value in opcode.instances())
 
 
 def _phrase(opcode: type[Opcode]) -> str:

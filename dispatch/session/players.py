@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from dispatch.log.ledger import LedgerBuilder
 from dispatch.log.objects import LedgerStep
+from dispatch.wire.open_arguments import ArgumentWriter
 from dispatch.wire.wire import Wire
-from dispatch.wire.writing import Writer
 from kernel.api import Kernel
 from kernel.choose.decision import Decision
 from kernel.choose.question import PromptIds, Question
@@ -23,7 +23,7 @@ from kernel.choose.rule import Rule
 from kernel.contract import Cartridge, Option
 from kernel.errors import NoLegalOpcodeError
 from kernel.memory.passes import common_prefix
-from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction
+from kernel.opcode import Instruction, commands
 from kernel.prompt import Prompt
 from kernel.recent import keep, recall
 from kernel.trie.opcodes import Literal, OpcodeSet
@@ -161,7 +161,7 @@ class ModelPlayer:
 
     def __post_init__(self) -> None:
         self._ledger = LedgerBuilder(self.kernel.vocabulary.pieces)
-        self._writer = Writer(self.kernel)
+        self._writer = ArgumentWriter(self.kernel)
         self.use(self.cartridges)
 
     def use(self, cartridges: Sequence[Cartridge]) -> None:
@@ -256,27 +256,10 @@ def leaves(cartridge: Cartridge, wire: Wire) -> dict[Leaf, Literal]:
         if opcode.is_open():
             found[Open(cartridge.name, opcode.method)] = wire.opening(cartridge.name, opcode.method)
         else:
-            for value in opcode.instances():
-                instruction = value.instruction(cartridge.name)
-                found[instruction] = wire.literal(instruction)
+            found.update((instruction, wire.literal(instruction)) for instruction in commands(cartridge.name, [opcode]))
     return found
 
 
 def open_opcodes(cartridge: Cartridge) -> list[Open]:
     """Return the opcodes of a cartridge that are written."""
     return [Open(cartridge.name, opcode.method) for opcode in cartridge.opcodes if opcode.is_open()]
-
-
-def declared(cartridges: Sequence[Cartridge]) -> list[Instruction]:
-    """Return every instruction of some cartridges in declaration order; the halt that they share stands once.
-
-    Raises OpcodeError where an opcode is open.
-    """
-    found: dict[Instruction, None] = {}
-    for cartridge in cartridges:
-        for opcode in cartridge.opcodes:
-            if issubclass(opcode, Halt):
-                found[HALT_INSTRUCTION] = None
-            else:
-                found.update((instance.instruction(cartridge.name), None) for instance in opcode.instances())
-    return list(found)

@@ -1,39 +1,45 @@
-"""Wire forms: an instruction as text and back, by plain regular expressions. Knows no tokens and no engine.
+"""Wire forms: how an instruction is written as text for the model and read back from it.
 
-Two forms. `tagged` is the predecessor's: `<|call|>tetris.move {"action":"left"}<|/call|>`. `compact` has the fewest
-tokens and reads as words: ` move left`, then the cartridge's address on a line of its own. In both, what tells the
-opcodes apart comes first and the rest is the closer, which is forced and never evaluated.
+There are two forms. `compact` has the fewest tokens: an instruction in words, as `kernel.opcode.spelling` says it, then
+the address of its cartridge on a line of its own. `tagged` is `<|call|>tetris.move {"action":"left"}<|/call|>`. What
+tells the opcodes apart comes first; the rest is the closer, which is forced and never evaluated.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any, Protocol
 
 from kernel.contract import Cartridge
 from kernel.errors import BuildError, OpcodeError, UsageError, WireError, did_you_mean
 from kernel.opcode import HALT, HALT_INSTRUCTION, NAME, Halt, Instruction, Opcode, canonical
-from kernel.opcode.spelling import JSON_WORDS, SLOT, WORD, words
+from kernel.opcode.spelling import SLOT, first_words, read_words, words, words_shape
+from kernel.shape.objects import Member, mapping
+from kernel.shape.shape import Shape, seq
 from kernel.trie.opcodes import Literal
 
-NAMED = rf'{WORD.pattern}|"(?:[^"\\]|\\.)*"'
-VALUE = re.compile(rf' (?:(?P<name>{NAMED})=)?(?P<value>(?:"(?:[^"\\]|\\.)*"|[^\s"])+)')
-WHOLE_VALUE = r'(?:"(?:[^"\\]|\\.)*"|[^\s"])+'
-_ONE_VALUE = VALUE.pattern.replace("?P<name>", "?:").replace("?P<value>", "?:")
-COMPACT = re.compile(rf" (?P<method>{NAME.pattern})(?P<values>(?:{_ONE_VALUE})*)\n@(?P<cartridge>{NAME.pattern})\n")
-PHRASED = re.compile(rf" (?P<body>[^\n]+)\n@(?P<cartridge>{NAME.pattern})\.(?P<method>{NAME.pattern})\n")
+COMPACT = re.compile(
+    rf" (?P<body>(?P<first>{NAME.pattern})?[^\n]*)\n@(?P<cartridge>{NAME.pattern})(?:\.(?P<method>{NAME.pattern}))?\n"
+)
+"""The words after a space, then the address on a line of its own. The method is the first word, unless it stands in the
+address because the words are those of a phrase. No words hold a newline: JSON escapes those in strings."""
 TAGGED = re.compile(
     rf"<\|call\|>(?P<cartridge>{NAME.pattern})\.(?P<method>{NAME.pattern}) (?P<arguments>\{{[^\n]*\}})<\|/call\|>\n"
 )
+"""`<|call|>home.light {...}<|/call|>`, newline. The mark that ends the object is the one at the end of the text, so a
+mark inside a string ends nothing."""
 ENDING = re.compile(r'"?[]}]+$')
+"""The brackets that end a JSON text, with the quote before them."""
 
 
 class Form(Protocol):
-    """How instructions are spelled."""
+    """One way to write instructions as text.
+
+    `literal` writes an instruction whose arguments are known. `opening` and `shape` are for an opcode whose arguments a
+    model writes: the text that is chosen among others, and the language of the whole text. `match` and `arguments` read
+    a text back.
+    """
 
     name: str
     halt: Literal
@@ -41,20 +47,27 @@ class Form(Protocol):
     def literal(self, instruction: Instruction, opcode: type[Opcode]) -> Literal:
         """Return the text of an instruction; what tells it apart in the body, the rest in the closer."""
 
-    def opening(self, cartridge: str, opcode: type[Opcode]) -> Literal:
-        """Return what stands for an opcode whose arguments are still to be written: its body is how they begin."""
+    def opening(self, cartridge: str, opcode: type[Opcode], *, name_only: bool = False) -> Literal:
+        """Return what stands for an opcode whose arguments are still to be written: its body is how its text begins.
+
+        With `name_only` that is the name of the method; otherwise it is all that comes before the first value, as it
+        is in the texts of instructions that stand beside it.
+        """
+
+    def shape(self, cartridge: str, opcode: type[Opcode]) -> Shape:
+        """Return the shape of the texts of an opcode, open arguments and the closer included."""
 
     def match(self, text: str) -> tuple[str, str, Any] | None:
-        """Return (cartridge, method, arguments in the form's own shape), or None."""
+        """Return (cartridge, method, what `arguments` reads), or None where the text is none of this form."""
 
     def arguments(self, found: Any, opcode: type[Opcode]) -> str:
         """Return the matched arguments as JSON text."""
 
 
 class Compact:
-    """` light kitchen on`, newline, `@home`, newline. Required values by position, others as `name=value`.
+    """` light kitchen on`, newline, `@home`, newline.
 
-    An opcode with a phrase is spelled by it and has its method in the address: ` 7 2`, newline, `@tetris.place`.
+    An opcode with a phrase has its method in the address: ` 7-2`, newline, `@tetris.place`, newline.
     """
 
     name = "compact"
@@ -62,73 +75,40 @@ class Compact:
 
     def literal(self, instruction: Instruction, opcode: type[Opcode]) -> Literal:
         """See Form."""
-        required, others = {}, []
-        args = instruction.args
-        for argument in opcode.arguments():
-            if argument.name not in args:
-                continue
-            value = args[argument.name]
-            bare = isinstance(value, str) and value in _words(opcode)[argument.name]
-            said = value if bare else canonical(value)
-            if argument.required:
-                required[argument.name] = said
-            elif canonical(value) != argument.default:
-                others.append(f"{_name(argument.name)}={said}")
-        if opcode.wire_phrase:
-            said = SLOT.sub(lambda slot: required[slot[1]], opcode.wire_phrase)
-            return Literal(f" {' '.join([said, *others])}", f"\n@{instruction.name}\n")
-        words = [instruction.method, *required.values(), *others]
-        return Literal(f" {' '.join(words)}", f"\n@{instruction.cartridge}\n")
+        return Literal(f" {words(instruction, [opcode])}", self._address(instruction.cartridge, opcode))
 
-    def opening(self, cartridge: str, opcode: type[Opcode]) -> Literal:
+    def opening(self, cartridge: str, opcode: type[Opcode], *, name_only: bool = False) -> Literal:
         """See Form."""
-        said, address = opcode.method, cartridge
-        if opcode.wire_phrase:
-            said = opcode.wire_phrase.partition("{")[0].rstrip()
-            address = f"{cartridge}.{opcode.method}"
-            if not said:
-                raise BuildError(
-                    f"{address}: nothing tells {opcode.wire_phrase!r} apart before its arguments are written; "
-                    "begin it with a word"
-                )
-        return Literal(f" {said}", f"\n@{address}\n", label=f" {said} ...")
+        said = first_words(opcode)
+        if not said:
+            raise BuildError(
+                f"{cartridge}.{opcode.method}: nothing tells {opcode.wire_phrase!r} apart before its arguments are "
+                "written; begin it with a word"
+            )
+        return Literal(f" {said}", self._address(cartridge, opcode), label=f" {said} ...")
 
-    def match(self, text: str) -> tuple[str, str, Any] | None:
+    def shape(self, cartridge: str, opcode: type[Opcode]) -> Shape:
         """See Form."""
-        phrased = PHRASED.fullmatch(text)
-        if phrased is not None:
-            return phrased["cartridge"], phrased["method"], phrased["body"]
+        return seq(" ", words_shape(opcode), self._address(cartridge, opcode))
+
+    def match(self, text: str) -> tuple[str, str, tuple[str, bool]] | None:
+        """See Form."""
         found = COMPACT.fullmatch(text)
-        if found is None:
+        if found is None or not (method := found["method"] or found["first"]):
             return None
-        values = [(m["name"], m["value"]) for m in VALUE.finditer(found["values"])]
-        return found["cartridge"], found["method"], values
+        return found["cartridge"], method, (found["body"], found["method"] is not None)
 
-    def arguments(self, found: Any, opcode: type[Opcode]) -> str:
+    def arguments(self, found: tuple[str, bool], opcode: type[Opcode]) -> str:
         """See Form."""
-        if isinstance(found, str):
-            found = _phrased(found, opcode)
-        arguments = opcode.arguments()
-        required = [a.name for a in arguments if a.required]
-        optional = {a.name for a in arguments if not a.required}
-        positional = [value for name, value in found if not name]
-        if len(positional) != len(required):
-            raise WireError(f"{opcode.method}: {len(positional)} values for {len(required)} arguments {required}")
-        by_name = dict(zip(required, positional, strict=True))
-        for said, value in found:
-            if not said:
-                continue
-            name = json.loads(_json(said)) if said.startswith('"') else said
-            if name in by_name:
-                raise WireError(f"{opcode.method}: argument {name!r} is given twice")
-            if name not in optional:
-                raise WireError(f"{opcode.method}: no argument {name!r}{did_you_mean(name, optional)}")
-            by_name[name] = value
-        return (
-            "{"
-            + ",".join(f"{canonical(a.name)}:{_json(by_name[a.name])}" for a in arguments if a.name in by_name)
-            + "}"
-        )
+        body, in_address = found
+        if in_address != bool(opcode.wire_phrase):
+            where = "the address" if opcode.wire_phrase else "the words"
+            raise WireError(f"{opcode.method}: {body!r} has its method in the wrong place; it belongs into {where}")
+        return read_words(body, opcode)
+
+    @staticmethod
+    def _address(cartridge: str, opcode: type[Opcode]) -> str:
+        return f"\n@{cartridge}.{opcode.method}\n" if opcode.wire_phrase else f"\n@{cartridge}\n"
 
 
 class Tagged:
@@ -143,23 +123,28 @@ class Tagged:
         said = ENDING.sub("", arguments)
         return Literal(f"<|call|>{instruction.name} {said}", f"{arguments[len(said) :]}<|/call|>\n")
 
-    def opening(self, cartridge: str, opcode: type[Opcode]) -> Literal:
-        """See Form. The name of the argument that comes first in any case belongs to it, as it does in a whole text."""
+    def opening(self, cartridge: str, opcode: type[Opcode], *, name_only: bool = False) -> Literal:
+        """See Form. The name of the first argument is part of it where that argument comes first in any case."""
         begun = f"<|call|>{cartridge}.{opcode.method}"
         first = next(iter(opcode.arguments()), None)
-        if first is None or (not first.required and first.default is None):
+        if name_only or first is None or (not first.required and first.default is None):
             return Literal(begun, " {", label=f"{begun} ...")
         begun = f"{begun} {{{canonical(first.name)[:-1]}"  # without the last quote, which is one token with the colon
         return Literal(begun, '":', label=f'{begun}": ...')
 
-    def match(self, text: str) -> tuple[str, str, Any] | None:
+    def shape(self, cartridge: str, opcode: type[Opcode]) -> Shape:
+        """See Form. A key with a default is written all the same."""
+        members = [Member(a.name, a.shape, a.required or a.default is not None) for a in opcode.arguments()]
+        return seq(f"<|call|>{cartridge}.{opcode.method} ", mapping(members), "<|/call|>\n")
+
+    def match(self, text: str) -> tuple[str, str, str] | None:
         """See Form."""
         found = TAGGED.fullmatch(text)
         return None if found is None else (found["cartridge"], found["method"], found["arguments"])
 
-    def arguments(self, found: Any, opcode: type[Opcode]) -> str:
+    def arguments(self, found: str, opcode: type[Opcode]) -> str:
         """See Form."""
-        return str(found)
+        return found
 
 
 FORMS: dict[str, Form] = {form.name: form for form in (Compact(), Tagged())}
@@ -174,7 +159,7 @@ def form(name: str) -> Form:
 
 
 class Wire:
-    """The opcodes of some cartridges in one form: renders each to text, parses text back to exactly its record.
+    """The opcodes of some cartridges in one form: writes each instruction, and reads each text back as the same one.
 
     Raises BuildError when a cartridge is there twice or declares a method twice.
     """
@@ -215,12 +200,12 @@ class Wire:
             return self.form.halt
         return self.form.literal(instruction, self._opcode(instruction.cartridge, instruction.method))
 
-    def opening(self, cartridge: str, method: str) -> Literal:
-        """Return what stands for an open opcode among others: it ends where its arguments begin.
+    def opening(self, cartridge: str, method: str, *, name_only: bool = False) -> Literal:
+        """Return what stands for an open opcode among others: it ends where its arguments begin; see Form.
 
         Raises OpcodeError when it is not declared, BuildError when nothing tells it apart so early.
         """
-        return self.form.opening(cartridge, self._opcode(cartridge, method))
+        return self.form.opening(cartridge, self._opcode(cartridge, method), name_only=name_only)
 
     def parse(self, text: str) -> Instruction:
         """Return the one instruction that `text` is, to the last byte.
@@ -248,43 +233,6 @@ class Wire:
         return opcode
 
     def _example(self) -> str:
-        for (cartridge, _), opcode in self._opcodes.items():
-            with contextlib.suppress(OpcodeError):  # an open opcode has no list of texts
-                for first in opcode.instances():
-                    return self.literal(first.instruction(cartridge)).text
-        return self.form.halt.text
-
-
-def _phrased(body: str, opcode: type[Opcode]) -> list[tuple[str | None, str]]:
-    """Read an opcode's phrase backwards: its values in declaration order, then what is given by name."""
-    pattern, last = "", 0
-    for slot in SLOT.finditer(opcode.wire_phrase):
-        pattern += re.escape(opcode.wire_phrase[last : slot.start()]) + f"(?P<{slot[1]}>{WHOLE_VALUE})"
-        last = slot.end()
-    pattern += re.escape(opcode.wire_phrase[last:]) + f"(?P<_others>(?:{_ONE_VALUE})*)"
-    found = re.fullmatch(pattern, body) if opcode.wire_phrase else None
-    if found is None:
-        raise WireError(f"{opcode.method}: {body!r} is not said as {opcode.wire_phrase!r}")
-    groups = found.groupdict()
-    values: list[tuple[str | None, str]] = [(None, groups[a.name]) for a in opcode.arguments() if a.name in groups]
-    return values + [(m["name"], m["value"]) for m in VALUE.finditer(found["_others"])]
-
-
-@cache
-def _words(opcode: type[Opcode]) -> dict[str, frozenset[str]]:
-    """Return by argument the strings that stand bare."""
-    return {argument.name: words(argument.shape) for argument in opcode.arguments()}
-
-
-def _name(name: str) -> str:
-    return name if WORD.fullmatch(name) else canonical(name)
-
-
-def _json(word: str) -> str:
-    if WORD.fullmatch(word) and word not in JSON_WORDS:
-        return canonical(word)
-    try:
-        json.loads(word)
-    except ValueError:
-        raise WireError(f"{word!r} is neither a word nor JSON") from None
-    return word
+        listed = ((c, o) for (c, _), o in self._opcodes.items() if not o.is_open())
+        first = next((value.instruction(c) for c, opcode in listed for value in opcode.instances()), HALT_INSTRUCTION)
+        return self.literal(first).text

@@ -5,7 +5,19 @@ How an instruction is said stands here as well, once, for prompts and wire forms
 
 from kernel.canon import canonical
 from kernel.opcode.instruction import HALT, HALT_INSTRUCTION, NAME, Instruction
-from kernel.opcode.opcode import Halt, Opcode
+from kernel.opcode.opcode import Halt, Opcode, commands
+from kernel.opcode.spelling import words
 from kernel.shape.argument import Argument
 
-__all__ = ["HALT", "HALT_INSTRUCTION", "NAME", "Argument", "Halt", "Instruction", "Opcode", "canonical"]
+__all__ = [
+    "HALT",
+    "HALT_INSTRUCTION",
+    "NAME",
+    "Argument",
+    "Halt",
+    "Instruction",
+    "Opcode",
+    "canonical",
+    "commands",
+    "words",
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -190,6 +190,18 @@ class SchemaOpcode(Opcode):
     def notes(cls) -> tuple[Note, ...]:
         """Return what of the schema is not held to the letter."""
         return cls.parameters.notes
+
+
+def commands(cartridge: str, opcodes: Iterable[type[Opcode]]) -> tuple[Instruction, ...]:
+    """Return every instruction of a cartridge that can be listed, in declaration order; open opcodes are left out.
+
+    >>> commands("home", [Halt, Opcode.from_json_schema("say", {"properties": {"text": {"type": "string"}}})])
+    (halt(),)
+    """
+    listed = (
+        value.instruction(cartridge) for opcode in opcodes if not opcode.is_open() for value in opcode.instances()
+    )
+    return tuple(dict.fromkeys(listed))
 
 
 @cache

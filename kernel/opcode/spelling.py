@@ -1,90 +1,184 @@
-"""Arguments as text: a JSON object, or words in a row. Knows no cartridge and no wire form.
+"""How an instruction is said in words: `light kitchen on`. Prompts, labelled cases and the compact wire form use it.
 
-A wire form puts a method before and a closing mark behind; what stands here is what both of ours have in between.
+An instruction is its method and the values of its required arguments, a space before each; or the opcode's
+`wire_phrase` with the values in its places. Optional arguments follow as `name=value`, and not at all when they are
+missing or have their default. A string of a listed domain that is a single word stands without quotes; every other
+value is JSON. `words` says one instruction, `words_shape` is the language of all of them, `read_words` is the way back.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable
+from functools import cache
 
 from kernel.canon import canonical
-from kernel.shape.argument import Argument
-from kernel.shape.objects import Member, mapping
+from kernel.errors import OpcodeError, WireError, did_you_mean
+from kernel.opcode.instruction import HALT, HALT_INSTRUCTION, Instruction
+from kernel.opcode.opcode import Opcode
 from kernel.shape.shape import EMPTY, Alt, Except, Scalar, Shape, alt, listed, seq
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-SLOT = re.compile(r"\{([A-Za-z_]\w*)\}")
+"""What stands without quotes, unless JSON gives it a meaning of its own."""
 JSON_WORDS = frozenset({"true", "false", "null"})
+SLOT = re.compile(r"\{([A-Za-z_]\w*)\}")
+"""The place of an argument in a `wire_phrase`."""
+
+_STRING = r'"(?:[^"\\]|\\.)*"'
+"""A JSON string. It may hold spaces; a backslash takes the next character with it, a quote too."""
+_VALUE = rf'(?:{_STRING}|[^\s"])+'
+"""Whole strings and characters that are neither white space nor a quote, so `["a b",1]` is one value."""
+_VALUES = rf"(?: (?:(?:{WORD.pattern}|{_STRING})=)?{_VALUE})*"
+"""Any number of values, a space before each; a name, which is a word or a JSON string, may stand before the value."""
+_EACH = re.compile(rf" (?:(?P<name>{WORD.pattern}|{_STRING})=)?(?P<value>{_VALUE})")
 
 
-def object_shape(arguments: Sequence[Argument]) -> Shape:
-    """Return the shape of the arguments as a JSON object; a key with a default is written all the same."""
-    return mapping([Member(a.name, a.shape, a.required or a.default is not None) for a in arguments])
-
-
-def words_shape(arguments: Sequence[Argument], phrase: str = "") -> Shape:
-    """Return the shape of the arguments as words, each after a space.
-
-    Values of required arguments stand by position; the others follow as `name=value`, and not at all when they are
-    missing or their default. A listed string that is a word stands bare; everything else is JSON.
+def words(instruction: Instruction, opcodes: Collection[type[Opcode]]) -> str:
+    """Return an instruction in words, exactly as a model says it in the compact wire form.
 
     Args:
-        phrase: how the required ones are said instead, such as `{column}-{rotation}`.
+        opcodes: those of the instruction's cartridge.
+    Raises:
+        OpcodeError: none of them has its method.
+
+    >>> doors = {"wide": {"const": True}, "door": {"enum": ["hall", "back door"]}}
+    >>> Open = Opcode.from_json_schema("open", {"properties": doors, "required": ["door"]})
+    >>> words(Instruction.of("home", "open", door="back door", wide=True), [Open])
+    'open "back door" wide=true'
+    >>> words(Instruction.of("home", "open", door="hall"), [Open])
+    'open hall'
+    """
+    if instruction == HALT_INSTRUCTION:
+        return HALT
+    opcode = _declaring(instruction.method, opcodes)
+    required, optional = {}, []
+    args = instruction.args
+    for argument in opcode.arguments():
+        if argument.name not in args:
+            continue
+        text = canonical(args[argument.name])
+        said = _without_quotes(text) if text in _bare_texts(opcode)[argument.name] else text
+        if argument.required:
+            required[argument.name] = said
+        elif text != argument.default:
+            optional.append(f"{_name(argument.name)}={said}")
+    if opcode.wire_phrase:
+        return " ".join([SLOT.sub(lambda slot: required[slot[1]], opcode.wire_phrase), *optional])
+    return " ".join([opcode.method, *required.values(), *optional])
+
+
+def first_words(opcode: type[Opcode]) -> str:
+    """Return what is said before the first argument; "" where a phrase begins with one."""
+    return opcode.wire_phrase.partition("{")[0].rstrip() if opcode.wire_phrase else opcode.method
+
+
+def words_shape(opcode: type[Opcode]) -> Shape:
+    """Return the shape of the words of every instruction of an opcode, open arguments included.
 
     >>> from kernel.shape.listing import texts
-    >>> room = Argument("room", listed(('"hall"', '"back door"')), True)
-    >>> speed = Argument("speed", listed(("1", "2")), False, default="1")
-    >>> list(texts(words_shape([speed, room])))
-    [' hall', ' hall speed=2', ' "back door"', ' "back door" speed=2']
-    >>> list(texts(words_shape([room], "to the {room}")))
-    [' to the hall', ' to the "back door"']
+    >>> doors = {"wide": {"const": True}, "door": {"enum": ["hall", "back door"]}}
+    >>> Open = Opcode.from_json_schema("open", {"properties": doors, "required": ["door"]})
+    >>> list(texts(words_shape(Open)))
+    ['open hall', 'open hall wide=true', 'open "back door"', 'open "back door" wide=true']
+    >>> Open.wire_phrase = "the {door} opens"
+    >>> list(texts(words_shape(Open)))[::2]
+    ['the hall opens', 'the "back door" opens']
     """
-    required = {argument.name: bare(argument.shape) for argument in arguments if argument.required}
-    parts: list[Shape | str] = []
-    if phrase:
-        pieces = SLOT.split(phrase)
-        parts.append(f" {pieces[0]}")
-        for name, after in zip(pieces[1::2], pieces[2::2], strict=True):
+    required = {argument.name: _bare(argument.shape) for argument in opcode.arguments() if argument.required}
+    parts: list[Shape | str]
+    if opcode.wire_phrase:
+        first, *pieces = SLOT.split(opcode.wire_phrase)
+        parts = [first]
+        for name, after in zip(pieces[::2], pieces[1::2], strict=True):
             parts += [required[name], after]
     else:
+        parts = [opcode.method]
         for shape in required.values():
             parts += [" ", shape]
-    for argument in arguments:
+    for argument in opcode.arguments():
         if not argument.required:
-            name = argument.name if WORD.fullmatch(argument.name) else canonical(argument.name)
             value = argument.shape if argument.default is None else _but(argument.shape, argument.default)
-            parts.append(alt(EMPTY, seq(f" {name}=", bare(value))))
+            parts.append(alt(EMPTY, seq(f" {_name(argument.name)}=", _bare(value))))
     return seq(*parts)
 
 
-def bare(shape: Shape) -> Shape:
+def read_words(text: str, opcode: type[Opcode]) -> str:
+    """Return the arguments in the words of an instruction of an opcode, as the JSON text of an object.
+
+    Raises WireError where the text is not said as the opcode is, or an argument is missing, unknown or there twice.
+    """
+    found = _pattern(opcode).fullmatch(text)
+    if found is None:
+        raise WireError(f"{opcode.method}: {text!r} is not said as {opcode.wire_phrase or opcode.method!r}")
+    required = [argument.name for argument in opcode.arguments() if argument.required]
+    optional = {argument.name for argument in opcode.arguments() if not argument.required}
+    said = [(each["name"], each["value"]) for each in _EACH.finditer(found[found.re.groups])]
+    in_place = [found[name] for name in required if name in found.re.groupindex]
+    in_place += [value for name, value in said if not name]
+    if len(in_place) != len(required):
+        raise WireError(f"{opcode.method}: {len(in_place)} values for {len(required)} arguments {required}")
+    by_name = dict(zip(required, in_place, strict=True))
+    for given, value in said:
+        if not given:
+            continue
+        name = json.loads(_json(given)) if given.startswith('"') else given
+        if name in by_name:
+            raise WireError(f"{opcode.method}: argument {name!r} is given twice")
+        if name not in optional:
+            raise WireError(f"{opcode.method}: no argument {name!r}{did_you_mean(name, optional)}")
+        by_name[name] = value
+    members = [f"{canonical(a.name)}:{_json(by_name[a.name])}" for a in opcode.arguments() if a.name in by_name]
+    return "{" + ",".join(members) + "}"
+
+
+def _declaring(method: str, opcodes: Collection[type[Opcode]]) -> type[Opcode]:
+    known = []
+    for opcode in opcodes:
+        if opcode.method == method:
+            return opcode
+        known.append(opcode.method)
+    raise OpcodeError(f"no opcode {method!r}{did_you_mean(method, known)}")
+
+
+def _pattern(opcode: type[Opcode]) -> re.Pattern[str]:
+    """Return what reads the words of an opcode: a named group for each place of its phrase, and the rest last."""
+    if not opcode.wire_phrase:
+        return re.compile(rf"{re.escape(opcode.method)}({_VALUES})")
+    first, *pieces = SLOT.split(opcode.wire_phrase)
+    places = zip(pieces[::2], pieces[1::2], strict=True)
+    pattern = re.escape(first) + "".join(f"(?P<{name}>{_VALUE}){re.escape(after)}" for name, after in places)
+    return re.compile(rf"{pattern}({_VALUES})")
+
+
+def _bare(shape: Shape) -> Shape:
     """Return the shape with listed strings that are words without their quotes."""
     match shape:
         case Alt(parts):
-            return Alt(tuple(map(bare, parts)))
+            return Alt(tuple(map(_bare, parts)))
         case Scalar(_, values) if values:
-            written = tuple(map(_bare, values))
+            written = tuple(map(_without_quotes, values))
             return shape if written == values else listed(written)
     return shape
 
 
-def words(shape: Shape) -> frozenset[str]:
-    """Return the strings that stand bare where `bare` writes the shape.
+@cache
+def _bare_texts(opcode: type[Opcode]) -> dict[str, frozenset[str]]:
+    """Return by argument the JSON texts that stand without their quotes."""
+    return {argument.name: frozenset(_listed_words(argument.shape)) for argument in opcode.arguments()}
 
-    >>> sorted(words(listed(('"hall"', '"back door"', '"true"', "7"))))
-    ['hall']
-    """
+
+def _listed_words(shape: Shape) -> Iterable[str]:
     match shape:
         case Alt(parts):
-            return frozenset().union(*map(words, parts))
+            for part in parts:
+                yield from _listed_words(part)
         case Scalar(_, values):
-            return frozenset(written for value in values if (written := _bare(value)) != value)
-    return frozenset()
+            yield from (value for value in values if _without_quotes(value) != value)
 
 
-def _bare(text: str) -> str:
+def _without_quotes(text: str) -> str:
+    """Return the JSON text of a string that is a word as that word, any other text as it is."""
     word = json.loads(text) if text.startswith('"') else ""
     return word if WORD.fullmatch(word) and word not in JSON_WORDS else text
 
@@ -99,3 +193,18 @@ def _but(shape: Shape, text: str) -> Shape:
         case Scalar(part):
             return Scalar(Except(part, frozenset({text})))
     return shape
+
+
+def _name(name: str) -> str:
+    return name if WORD.fullmatch(name) else canonical(name)
+
+
+def _json(said: str) -> str:
+    """Return a value as it is said as JSON; raises WireError where it is neither a word nor JSON."""
+    if WORD.fullmatch(said) and said not in JSON_WORDS:
+        return canonical(said)
+    try:
+        json.loads(said)
+    except ValueError:
+        raise WireError(f"{said!r} is neither a word nor JSON") from None
+    return said

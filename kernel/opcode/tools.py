@@ -7,6 +7,7 @@ become the same are left out both, whichever came first.
 from __future__ import annotations
 
 import json
+import keyword
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -69,6 +70,16 @@ def method_of(name: str) -> str:
     if not name.isascii():
         method = method.strip("_")
     return method if NAME.fullmatch(method) else f"t{method}"
+
+
+def function_name(method: str) -> str:
+    """Return the name of the function that carries out a method.
+
+    >>> function_name("shelf-scan"), function_name("import")
+    ('shelf_scan', 'import_')
+    """
+    name = method.replace("-", "_")
+    return f"{name}_" if keyword.iskeyword(name) else name
 
 
 def read_tools(source: str | Path | Sequence[Any] | Mapping[str, Any]) -> Imported:

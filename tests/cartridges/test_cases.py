@@ -17,7 +17,7 @@ import pytest
 from cartridges.home import CASES as HOME_FILE
 from cartridges.home import HINTS as HINTS_FILE
 from cartridges.home import make as make_home
-from cartridges.home.opcodes import COMMANDS, Room
+from cartridges.home.opcodes import COMMANDS, OPCODES, Room
 from cartridges.tetris import make as make_tetris
 from cartridges.tetris.cases import cases as tetris_cases
 from cartridges.tetris.opcodes import OpcodeSet
@@ -28,7 +28,7 @@ from dispatch.session.guides import asked_of_all, cases_of_all, guide_of
 from kernel.casefile import RequestRow, Row, case, read
 from kernel.contract import Case
 from kernel.errors import CartridgeError, UsageError
-from kernel.opcode.words import commands, words
+from kernel.opcode import commands, words
 from kernel.prompt import Prompt, explained
 
 
@@ -55,7 +55,7 @@ def test_home_sets_hold_every_command_equally_often_in_each_split(
     found = load()
     assert len(found) == 24 * 2 * each
     counts = Counter((c.answer, c.split) for c in found)
-    assert counts == {(f" {words(c)}", split): each for c in COMMANDS for split in ("dev", "test")}
+    assert counts == {(f" {words(c, OPCODES)}", split): each for c in COMMANDS for split in ("dev", "test")}
     name = {"cases": "home", "hints": "hints"}[file.stem]
     assert [c.id for c in found] == [f"{name}-{n:03}" for n in range(1, len(found) + 1)]
 
@@ -63,7 +63,7 @@ def test_home_sets_hold_every_command_equally_often_in_each_split(
 @HOME_SETS
 def test_home_sets_offer_all_commands_and_hold_the_request(file: Path, load: Load, each: int, longest: int) -> None:
     """Each case: 24 options, the answer one of them, the request read as data."""
-    options = tuple(f" {words(c)}" for c in COMMANDS)
+    options = tuple(f" {words(c, OPCODES)}" for c in COMMANDS)
     for row, found in zip(read(file, RequestRow), load(), strict=True):
         assert found.options == options
         assert found.answer in options
@@ -197,7 +197,7 @@ def test_choose_has_options_that_begin_with_the_answer() -> None:
 def test_small_sets_cover_every_command_in_both_halves(name: str) -> None:
     """At least 20 cases, every command as often in dev as in test, distinct requests, all commands offered."""
     made = importlib.import_module(f"cartridges.{name}").make()
-    options = tuple(f" {words(i)}" for i in commands(made.name, made.opcodes))
+    options = tuple(f" {words(i, made.opcodes)}" for i in commands(made.name, made.opcodes))
     found = made.cases()
     assert len(found) >= 20
     halves = Counter((c.answer, c.split) for c in found)
@@ -222,7 +222,7 @@ def test_no_labelled_request_stands_in_a_guide(name: str) -> None:
 def test_a_guide_explains_every_command_once(name: str) -> None:
     """In declaration order, in words that differ; what it says of one stands nowhere for another."""
     made = importlib.import_module(f"cartridges.{name}").make()
-    assert [each.words for each in made.guide] == [words(i) for i in commands(made.name, made.opcodes)]
+    assert [each.words for each in made.guide] == [words(i, made.opcodes) for i in commands(made.name, made.opcodes)]
     for field in ("phrase", "request"):
         assert len({getattr(each, field) for each in made.guide}) == len(made.guide)
 

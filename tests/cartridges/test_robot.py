@@ -9,13 +9,12 @@ import pytest
 from cartridges.kit.search import NO_WAY
 from cartridges.robot import make
 from cartridges.robot.engine import ARRIVED, BATTERY, EMPTY, HEIGHT, WIDTH, RobotEngine, State
-from cartridges.robot.opcodes import COMMANDS
+from cartridges.robot.opcodes import COMMANDS, OPCODES
 from cartridges.robot.planner import RobotPlanner
 from kernel.errors import CartridgeError, IllegalInstructionError
-from kernel.opcode import Instruction
-from kernel.opcode.words import words
+from kernel.opcode import Instruction, words
 
-BY_WORDS = {words(command): command for command in COMMANDS}
+BY_WORDS = {words(command, OPCODES): command for command in COMMANDS}
 
 
 def floor(**changes: object) -> RobotEngine:
@@ -28,7 +27,7 @@ def floor(**changes: object) -> RobotEngine:
 
 def legal(engine: RobotEngine) -> list[str]:
     """Return the legal instructions as words."""
-    return [words(instruction) for instruction in engine.legal()]
+    return [words(instruction, OPCODES) for instruction in engine.legal()]
 
 
 def tell(engine: RobotEngine, command: str) -> str:
@@ -192,14 +191,14 @@ def test_the_planner_asks_the_person_to_step_aside() -> None:
     """In front of the mark stands the person; asking and driving past is the shortest way."""
     engine = floor(person=(2, 1), marks=((2, 0),))
     best = RobotPlanner().rank(engine)[0]
-    assert [words(step) for step in best.plan] == ["speak excuse-me", "drive forward 100"]
+    assert [words(step, OPCODES) for step in best.plan] == ["speak excuse-me", "drive forward 100"]
     assert best.note == "mark A in 2 steps"
 
 
 def test_the_planner_ranks_all_that_is_legal_and_names_dead_ends() -> None:
     """With one unit of battery and the mark two cells away, nothing leads there and a drive ends it."""
     engine = floor(battery=1, marks=((2, 0),))
-    options = {words(option.instruction): option for option in RobotPlanner().rank(engine)}
+    options = {words(option.instruction, OPCODES): option for option in RobotPlanner().rank(engine)}
     assert sorted(options) == sorted(legal(engine))
     assert {option.score for option in options.values()} == {NO_WAY}
     assert options["drive forward 50"].note == EMPTY
@@ -237,7 +236,7 @@ def test_the_prompt_marks_the_best_option_and_the_null_marks_none() -> None:
     shown = [options[3], options[0]]
     prompt = view.prompt(engine, shown)
     text = "".join(part.text for part in prompt.parts)
-    other, best = (words(option.instruction) for option in shown)
+    other, best = (words(option.instruction, OPCODES) for option in shown)
     assert text == f"- good: {other}\n- best: {best}\nA robot on the floor. Next: mark A.\nBest move:"
     assert "".join(part.text for part in prompt.nulls[0]) == (
         f"- good: {other}\n- good: {best}\nA robot on the floor. Next: mark A.\nBest move:"

@@ -10,12 +10,12 @@ from cartridges.kit.search import NO_WAY
 from cartridges.scavenger import make
 from cartridges.scavenger.board import BUDGET, PITS, WALLS, Board, draw
 from cartridges.scavenger.engine import DELIVERED, FELL, SPENT, ScavengerEngine
-from cartridges.scavenger.opcodes import COMMANDS
+from cartridges.scavenger.opcodes import COMMANDS, OPCODES
 from cartridges.scavenger.planner import ScavengerPlanner
 from kernel.errors import CartridgeError, IllegalInstructionError
-from kernel.opcode.words import words
+from kernel.opcode import words
 
-BY_WORDS = {words(command): command for command in COMMANDS}
+BY_WORDS = {words(command, OPCODES): command for command in COMMANDS}
 
 SMALL = Board(
     walls=frozenset({(1, 0)}), pits=frozenset({(2, 1)}), home=(0, 0), items=(("key", (1, 1)), ("gem", (0, 2)))
@@ -37,7 +37,7 @@ def play(engine: ScavengerEngine, *commands: str) -> list[str]:
 
 def legal(engine: ScavengerEngine) -> list[str]:
     """Return the legal instructions as words."""
-    return [words(instruction) for instruction in engine.legal()]
+    return [words(instruction, OPCODES) for instruction in engine.legal()]
 
 
 def test_there_are_ten_commands() -> None:
@@ -134,9 +134,9 @@ def test_the_planner_names_the_pit_and_ranks_it_last() -> None:
     engine = small()
     play(engine, "go south", "go east")
     options = ScavengerPlanner().rank(engine)
-    assert words(options[0].instruction) == "take key"
+    assert words(options[0].instruction, OPCODES) == "take key"
     assert options[0].note == "delivers the key in 4 moves"
-    assert (words(options[-1].instruction), options[-1].score, options[-1].note) == ("go east", NO_WAY, FELL)
+    assert (words(options[-1].instruction, OPCODES), options[-1].score, options[-1].note) == ("go east", NO_WAY, FELL)
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -10,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 
 from dispatch.loading.registry import load
-from dispatch.session.players import declared
 from dispatch.wire.wire import FORMS, Wire
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.backends.scripted import ScriptedBackend
@@ -19,6 +18,7 @@ from kernel.choose.question import PromptIds, Question
 from kernel.choose.rule import Rule, RuleName
 from kernel.errors import BuildError
 from kernel.memory.memory import Memory
+from kernel.opcode import commands
 from kernel.text.vocabulary import Vocabulary
 from kernel.trie.opcodes import Literal, OpcodeSet
 
@@ -47,7 +47,7 @@ def literals(form: str) -> dict[str, tuple[Literal, ...]]:
     for name, make in SETS.items():
         cartridge = make()
         wire = Wire([cartridge], FORMS[form])
-        out[name] = tuple(wire.literal(instruction) for instruction in declared([cartridge]))
+        out[name] = tuple(wire.literal(instruction) for instruction in commands(cartridge.name, cartridge.opcodes))
     return out
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dispatch.log.encoding import decode, encode
 from dispatch.log.records import DecisionRecord
 from dispatch.log.tally import Tally
-from dispatch.session.players import ModelPlayer, PlannerPlayer, RandomPlayer, Situation, declared
+from dispatch.session.players import ModelPlayer, PlannerPlayer, RandomPlayer, Situation
 from dispatch.session.turn import Turn, record
 from dispatch.wire.wire import Wire, form
 from kernel.api import Kernel
@@ -22,7 +22,7 @@ from kernel.choose import score
 from kernel.choose.rule import Rule, RuleName
 from kernel.contract import Cartridge, Option
 from kernel.errors import NoLegalOpcodeError
-from kernel.opcode import Instruction
+from kernel.opcode import Instruction, commands
 from kernel.prompt import Part, Prompt
 from kernel.text.vocabulary import NORMAL, Vocabulary
 
@@ -104,7 +104,8 @@ def test_a_path_with_several_choices_has_a_step_for_each(
         monkeypatch.setattr(score, "TREE_LIMIT", -1)
     both = deep(counter)
     wishes = player(both, " add 2\n@other", Rule(rule), ledger=True)
-    choice = wishes.choose(situation(declared(both)))
+    legal = [instruction for each in both for instruction in commands(each.name, each.opcodes)]
+    choice = wishes.choose(situation(legal))
     assert choice.instruction == Instruction.of("other", "add", by=2)
     assert [(s.at, s.legal) for s in choice.ledger] == [(5, 3), (len(" add 2\n@"), 2)]
     assert choice.decision is not None

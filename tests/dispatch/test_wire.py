@@ -12,12 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dispatch.loading.registry import load
-from dispatch.session.players import declared
-from dispatch.wire.calling import opcode_shape
 from dispatch.wire.wire import FORMS, Wire, form
 from kernel.contract import Cartridge
 from kernel.errors import BuildError, OpcodeError, UsageError, WireError
-from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction, Opcode
+from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction, Opcode, commands
 from kernel.shape.recogniser import Recogniser
 
 CARTRIDGES = [
@@ -91,7 +89,7 @@ def test_every_opcode_of_every_cartridge_is_read_back_as_itself(name: str, numbe
     """Its text is its record, to the last byte, and no two have one text."""
     given_ = CARTRIDGES[number]
     wire = Wire([given_], form(name))
-    instructions = declared([given_])
+    instructions = list(commands(given_.name, given_.opcodes))
     literals = [wire.literal(instruction) for instruction in instructions]
     assert [wire.parse(literal.text) for literal in literals] == instructions
     assert len({literal.text for literal in literals}) == len(instructions)
@@ -243,7 +241,7 @@ def test_an_imported_tool_is_read_back_as_itself(name: str, values: dict[str, ob
     if name == "compact" and compact:
         assert text == compact
     assert wire.parse(text) == instruction
-    assert Recogniser(opcode_shape("toy", lookup, name)).accepts(text)
+    assert Recogniser(form(name).shape("toy", lookup)).accepts(text)
 
 
 @forms
@@ -298,7 +296,7 @@ def test_halt_is_shared_and_belongs_to_no_cartridge(name: str) -> None:
     text = {"compact": " halt\n", "tagged": "<|halt|>\n"}[name]
     assert wire.literal(HALT_INSTRUCTION).text == text
     assert wire.parse(text) == HALT_INSTRUCTION
-    assert declared([cartridge(Halt, Move), cartridge(Halt, name="two")]).count(HALT_INSTRUCTION) == 1
+    assert commands("toy", [Halt, Move, Halt]).count(HALT_INSTRUCTION) == 1
     with pytest.raises(WireError):
         wire.parse(text + text)
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from dispatch.cli.import_ import import_command
 from dispatch.loading.registry import load
-from dispatch.wire.calling import Caller, opcode_shape
+from dispatch.wire.open_arguments import ArgumentWriter
 from dispatch.wire.wire import Wire, form
 from kernel.api import Kernel
 from kernel.backends.llama_cpp import read_vocabulary
@@ -69,7 +69,7 @@ def test_one_awkward_tool_does_not_disable_the_others() -> None:
     assert "bad: $.properties.c: maxlenght: unknown keyword; did you mean 'maxLength'?" in found.refusals[0].reason
     by_name = {opcode.method: opcode for opcode in found.opcodes}
     for name in ("ping", "calc"):
-        assert list(texts(opcode_shape("toy", by_name[name], "tagged"))) == [f"<|call|>toy.{name} {{}}<|/call|>\n"]
+        assert list(texts(form("tagged").shape("toy", by_name[name]))) == [f"<|call|>toy.{name} {{}}<|/call|>\n"]
     reader = Recogniser(by_name["post"].arguments()[0].shape)
     assert [reader.accepts(json.dumps("x" * n)) for n in (2000, 2001)] == [True, False]
 
@@ -119,7 +119,7 @@ def test_every_method_is_a_name_that_the_wire_parses_back() -> None:
     cartridges = [Cartridge(server, "1", "", found.opcodes, None, None) for server in ("one", "two")]  # type: ignore[arg-type]
     wire = Wire(cartridges, form("tagged"))
     for server, opcode in itertools.product(("one", "two"), found.opcodes):
-        (text,) = texts(opcode_shape(server, opcode, "tagged"))
+        (text,) = texts(form("tagged").shape(server, opcode))
         assert wire.parse(text) == Instruction(server, opcode.method)
 
 
@@ -289,8 +289,8 @@ def test_a_request_becomes_a_call(folder: Path, vocab_ggufs: dict[str, Path]) ->
 
     kernel = Kernel(ScriptedBackend(vocabulary, row))
     engine = cartridge.engine()
-    caller = Caller(kernel, cartridge, Wire([cartridge], form("tagged")))
-    call = caller.call(cartridge.view.prompt(engine, (), "two hours please"), rule=Rule(RuleName.EXACT))
+    prompt = cartridge.view.prompt(engine, (), "two hours please")
+    call = ArgumentWriter(kernel).call(Wire([cartridge], form("tagged")), prompt, rule=Rule(RuleName.EXACT))
     assert call.instruction == Instruction.of("mytools", "set-timer", minutes=120)
     assert call.decision is not None
     assert call.decision.texts == ("get_weather", "set-timer") or set(call.decision.texts) == {
@@ -298,4 +298,4 @@ def test_a_request_becomes_a_call(folder: Path, vocab_ggufs: dict[str, Path]) ->
         "set-timer",
     }
     assert call.written.closed == 0
-    assert Matcher(Stages([opcode_shape("mytools", cartridge.opcodes[1], "tagged")], vocabulary)).closing()
+    assert Matcher(Stages([form("tagged").shape("mytools", cartridge.opcodes[1])], vocabulary)).closing()

@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from dispatch.wire.calling import opcode_shape
-from dispatch.wire.wire import FORMS, Wire
+from dispatch.wire.wire import FORMS, Wire, form
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.contract import Cartridge
 from kernel.errors import OpcodeError
@@ -96,7 +95,7 @@ def test_the_texts_of_an_opcode_are_its_instructions_and_parse_back(name: str, o
     cartridge = Cartridge("toy", "1", "", (opcode,), None, None)  # type: ignore[arg-type]
     wire = Wire([cartridge], FORMS[name])
     wanted = {wire.literal(value.instruction("toy")).text: value.instruction("toy") for value in opcode.instances()}
-    assert set(texts(opcode_shape("toy", opcode, name))) == set(wanted)
+    assert set(texts(form(name).shape("toy", opcode))) == set(wanted)
     assert {text: wire.parse(text) for text in wanted} == wanted
 
 
@@ -200,7 +199,7 @@ def test_open_and_finite_opcodes_compile_together(vocab_ggufs: dict[str, Path]) 
     """One chain for a whole cartridge: the first id tells the opcodes apart, the slot comes when it is reached."""
     vocabulary = read_vocabulary(vocab_ggufs["qwen2"])
     opcodes: list[Any] = [*FINITE, Remind]
-    stages = Stages([opcode_shape("toy", opcode, "compact") for opcode in opcodes], vocabulary)
+    stages = Stages([form("compact").shape("toy", opcode) for opcode in opcodes], vocabulary)
     for text in (
         " place 7 rotation=2\n@toy\n",
         " place 7\n@toy\n",

@@ -8,7 +8,7 @@ from typing import Literal, Self
 from cartridges.kit.phrasing import offered
 from kernel.contract import Cartridge, Engine, Option
 from kernel.errors import IllegalInstructionError
-from kernel.opcode import Instruction, Opcode
+from kernel.opcode import Instruction, Opcode, commands
 from kernel.prompt import Prompt, asked
 
 
@@ -18,7 +18,7 @@ class Say(Opcode):
     word: Literal["one", "two", "three"]
 
 
-WORDS = tuple(value.instruction("echo") for value in Say.instances())
+WORDS = commands("echo", [Say])
 
 
 class Echo:
@@ -67,7 +67,7 @@ class EchoView:
 
     def prompt(self, engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
         """Return what the model reads."""
-        return offered("Words.", options) if options and not request.strip() else asked(request)
+        return offered("Words.", options, [Say]) if options and not request.strip() else asked(request)
 
     def render(self, engine: Engine) -> str:
         """Return what was said."""
