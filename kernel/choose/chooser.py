@@ -9,16 +9,17 @@ more                        -> `search`: best first, until nothing else can win
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kernel.choose.compare import Comparison, combined, compared, finite_top, margin_of, picked
-from kernel.choose.decision import Decision, decided
+from kernel.choose.decision import Comparison, Decision, decided
 from kernel.choose.greedy import walk
 from kernel.choose.null_cache import NullCache
 from kernel.choose.nulls import NullPrompts, NullReading
 from kernel.choose.question import Question
-from kernel.choose.rule import RuleName
+from kernel.choose.rule import Floats, RuleName, finite
 from kernel.choose.score import Scorer, Scores
 from kernel.choose.search import BestFirst
 from kernel.errors import UsageError
@@ -46,33 +47,32 @@ class Chooser:
                 opcodes than are scored whole.
             ContextError, LogitsError, BackendError: the session is as it was.
         """
-        before = self.memory.cost
-        preferred: tuple[int, float] | None = None
+        before, known = self.memory.cost, dict[str, Any]()
         if len(question.legal) == 1:
             comparison = self._forced(question)
         elif question.by.name is RuleName.GREEDY:
-            comparison = self._greedy(question)
+            comparison, known["margin"] = self._greedy(question)
         elif (tree := self.scorer.tree(question.opcodes, question.legal)) is not None:
-            comparison, preferred = self._whole(question, tree)
+            comparison, beyond = self._whole(question, tree)
+            if beyond is not None:
+                known["preferred"], known["preferred_by"] = beyond
         else:
-            comparison = self._search(question)
-        decision = decided(question, comparison, self.memory.cost - before)
-        if preferred is None:
-            return decision
-        return replace(decision, preferred=preferred[0], preferred_by=preferred[1])
+            comparison, known["margin"] = self._search(question)
+        return replace(decided(question, comparison, self.memory.cost - before), **known)
 
     def _forced(self, question: Question) -> Comparison:
         zero, one = np.zeros(1), np.ones(1)
-        return Comparison(question.legal.leaves(), zero, zero, None, one, 0, margin_of(zero, 0), 1.0)
+        return Comparison(question.legal.leaves(), zero, zero, None, one, 0, 1.0)
 
-    def _greedy(self, question: Question) -> Comparison:
+    def _greedy(self, question: Question) -> tuple[Comparison, float]:
+        """Return the comparison, and the margin of the closest choice on the way."""
         walked = walk(self.memory, self.scorer.rows, question)
         leaves = question.legal.leaves()
         position = int(np.flatnonzero(leaves == walked.leaf)[0])
         raw = np.full(len(leaves), np.nan)
         raw[position] = walked.log_probability
         shares = np.where(np.isnan(raw), np.nan, np.exp(walked.log_share))
-        return Comparison(leaves, raw, raw, None, shares, position, walked.margin, walked.mass)
+        return Comparison(leaves, raw, raw, None, shares, position, walked.mass), walked.margin
 
     def _whole(self, question: Question, tree: ScoreTree) -> tuple[Comparison, tuple[int, float] | None]:
         """Score all legal opcodes; return also what is not legal and scores higher, where that was asked for."""
@@ -85,10 +85,10 @@ class Chooser:
             scores = self.scorer.score(work, question.watch if number == len(parts) else None, wider)
             nulls.take(part, scores)
         raw, null = scores.log_probabilities[: len(orders)].mean(axis=0), nulls.mean()
-        against = compared(question, scores.leaves, raw, null)
-        position, shares = picked(question, against, scores.leaves)
-        margin = margin_of(against, position)
-        comparison = Comparison(scores.leaves, against, raw, null, shares, position, margin, scores.mass)
+        against = self._compared(question, scores.leaves, raw, null)
+        shares = question.by.shares(against)
+        position = question.by.pick(against, question.opcodes.trie.rank_of[scores.leaves], question.number)
+        comparison = Comparison(scores.leaves, against, raw, null, shares, position, scores.mass)
         if scores.wider is None:
             return comparison, None
         return comparison, self._beyond(question, comparison, scores.wider, nulls)
@@ -112,13 +112,14 @@ class Chooser:
         if null is None:
             return None
         raw = scores.log_probabilities[: len(question.orders)].mean(axis=0)
-        against = combined(raw, null, question.by)
+        against = question.by.compare(raw, null)
         best = int(np.argmax(against))
         by = float(against[best] - against[np.flatnonzero(scores.leaves == comparison.index)[0]])
         index = int(scores.leaves[best])
         return (index, by) if by > 0 and index not in comparison.leaves else None
 
-    def _search(self, question: Question) -> Comparison:
+    def _search(self, question: Question) -> tuple[Comparison, float]:
+        """Return the comparison, and by how much nothing else can be better."""
         if question.by.name is RuleName.SAMPLE:
             raise UsageError(f"{len(question.legal)} legal opcodes are too many to sample over; use 'exact' or fewer")
         leaves = np.sort(question.legal.leaves())
@@ -126,14 +127,18 @@ class Chooser:
         bonus = None
         if null is not None or (question.prior is not None and question.by.planner_weight):
             bonus = np.full(len(question.opcodes), -np.inf)
-            bonus[leaves] = compared(question, leaves, np.zeros(len(leaves)), null)
+            bonus[leaves] = self._compared(question, leaves, np.zeros(len(leaves)), null)
         found = BestFirst(self.memory, self.scorer.rows, question, bonus).run()
         raw = np.full(len(leaves), np.nan)
         raw[np.searchsorted(leaves, list(found.known))] = list(found.known.values())
         scores = raw + bonus[leaves] if bonus is not None else raw
         position = int(np.searchsorted(leaves, found.best))
         # Shares are lower bounds: all that is still open could at most have this much.
-        top = finite_top(scores, float(scores[position]))
+        top = finite(float(scores[position]), len(scores))
         weights = np.exp(scores - top)
         shares = weights / (float(np.nansum(weights)) + found.open_share)
-        return Comparison(leaves, scores, raw, null, shares, position, top - found.runner_up, found.mass)
+        return Comparison(leaves, scores, raw, null, shares, position, found.mass), top - found.runner_up
+
+    @staticmethod
+    def _compared(question: Question, leaves: NDArray[np.int32], raw: Floats, null: Floats | None) -> Floats:
+        return question.by.compare(raw, null, None if question.prior is None else question.prior[leaves])

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel.choose.compare import Comparison
 from kernel.choose.question import Question
+from kernel.choose.rule import Floats
 from kernel.memory.passes import Cost
 from kernel.trie.opcodes import OpcodeSet
 from kernel.trie.subset import Subset
@@ -28,6 +28,34 @@ class Stop(enum.StrEnum):
     """Only one opcode was legal; the model was not asked."""
     CLOSED = "closed"
     """Arguments were written until the budget was used up; what was open then was closed for the model."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The scores of the legal opcodes and which of them won; what a decision is made of.
+
+    The fields are those of `Decision`; `position` is the winner's place in the arrays.
+    """
+
+    leaves: NDArray[np.int32]
+    scores: Floats
+    raw: Floats
+    null: Floats | None
+    shares: Floats
+    position: int
+    mass: float
+
+    @property
+    def index(self) -> int:
+        """Opcode index of the winner."""
+        return int(self.leaves[self.position])
+
+    @property
+    def margin(self) -> float:
+        """How far the winner is ahead of the second; infinite where nothing else was scored."""
+        others = np.delete(self.scores, self.position)
+        others = others[~np.isnan(others)]
+        return float(self.scores[self.position] - others.max()) if len(others) else float("inf")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel.choose.null_cache import MANY, NullCache
-from kernel.choose.question import Floats, Question
+from kernel.choose.question import Question
+from kernel.choose.rule import Floats
 from kernel.choose.score import Scorer, Scores
 from kernel.errors import UsageError
 from kernel.memory.passes import Ids, Work

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
-from kernel.choose.rule import Rule, RuleName
+from kernel.choose.rule import Floats, Rule, RuleName
 from kernel.errors import NoLegalOpcodeError, UsageError
 from kernel.memory.passes import Ids
 from kernel.memory.rows import Watch
 from kernel.trie.opcodes import OpcodeSet
 from kernel.trie.subset import Subset
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

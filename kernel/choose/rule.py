@@ -1,4 +1,4 @@
-"""The rules by which log-probabilities become a decision, and their parameters. Knows no model.
+"""The rules by which log-probabilities become a decision, and their parameters.
 
 What the rules mean, for an opcode o behind a prompt p and null prompts n:
 
@@ -16,7 +16,12 @@ import enum
 import math
 from dataclasses import dataclass
 
-from kernel.errors import UsageError, did_you_mean
+import numpy as np
+from numpy.typing import NDArray
+
+from kernel.errors import LogitsError, UsageError, did_you_mean
+
+Floats = NDArray[np.float64]
 
 
 class RuleName(enum.StrEnum):
@@ -61,3 +66,63 @@ class Rule:
             raise UsageError(f"seed={self.seed!r} is no whole number from 0 on")
         if not math.isfinite(self.planner_weight):
             raise UsageError(f"planner_weight={self.planner_weight!r} is not a finite number")
+
+    def compare(self, raw: Floats, null: Floats | None, prior: Floats | None = None) -> Floats:
+        """Return the score of each opcode, of which the highest wins.
+
+        An opcode that is impossible (-inf) behind the prompt stays so, whatever the null says; one that only the null
+        finds impossible is compared as if the null had nothing against it. The planner's scores are centred and scaled
+        to its best and worst being 1 apart, so that a weight means log-probability; options it does not know get its
+        worst.
+
+        Args:
+            raw, null: float64, shape (n,): log-probabilities behind the prompt, and behind the null prompts.
+            prior: float64, shape (n,): the planner's scores, NaN where it has none.
+
+        >>> Rule().compare(np.array([-2.0, -3.0]), np.array([-1.0, -4.0])).tolist()
+        [-1.0, 1.0]
+        """
+        scores = raw.copy()
+        if null is not None:
+            finite = np.isfinite(null)
+            scores[finite] -= self.calibration * null[finite]
+        if prior is not None and self.planner_weight:
+            known = prior[np.isfinite(prior)]
+            if len(known):
+                span = float(known.max() - known.min()) or 1.0
+                filled = np.where(np.isfinite(prior), prior, known.min())
+                scores = scores + self.planner_weight * (filled - known.max()) / span
+        return scores
+
+    def shares(self, scores: Floats) -> Floats:
+        """Return the probability of each opcode under the rule; they add up to 1.
+
+        Raises LogitsError where no score is finite.
+
+        >>> Rule().shares(np.log([1.0, 3.0])).round(2).tolist()
+        [0.25, 0.75]
+        """
+        scores = scores / self.temperature if self.name is RuleName.SAMPLE else scores
+        weights = np.exp(scores - finite(float(np.max(scores, initial=-np.inf)), len(scores)))
+        out: Floats = weights / weights.sum()
+        return out
+
+    def pick(self, scores: Floats, order: NDArray[np.integer], number: int = 0) -> int:
+        """Return the position of the winner; of equal scores the one that comes first in an order.
+
+        Args:
+            order: shape (n,): the place of each opcode in the order of ids.
+            number: of the decision, from which `sample` draws.
+        """
+        if self.name is RuleName.SAMPLE:
+            generator = np.random.default_rng([self.seed, number])
+            return int(generator.choice(len(scores), p=self.shares(scores)))
+        best = np.flatnonzero(scores == scores.max())
+        return int(best[np.argmin(order[best])])
+
+
+def finite(top: float, count: int) -> float:
+    """Return the highest score of so many; raises LogitsError where it is not finite."""
+    if not math.isfinite(top):
+        raise LogitsError(f"none of {count} legal opcodes has a finite log-probability")
+    return top

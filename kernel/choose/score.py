@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel.memory.evaluate import evaluate
+from kernel.memory import attention, recurrent
 from kernel.memory.memory import Memory
-from kernel.memory.passes import Cost, Work
+from kernel.memory.passes import Cost, ReadRow, Work
 from kernel.memory.rows import RowReader, Watch
 from kernel.memory.tree import ScoreTree, grow
 from kernel.recent import keep, recall
@@ -110,3 +110,21 @@ class Scorer:
 def _scores(tree: ScoreTree, values: list[Values], cost: Cost) -> Scores:
     mass = float(np.exp(values[0][tree.reads[0].point]).sum())
     return Scores(tree, np.stack([tree.sums(each) for each in values]), values, mass, cost)
+
+
+def evaluate(memory: Memory, work: Work, read: ReadRow) -> None:
+    """Evaluate the tree behind each prompt, with as few passes and tokens as the memory allows.
+
+    Args:
+        read: gets (number of the prompt, point of the tree, row) once for each row that the tree wants.
+
+    Raises:
+        ContextError: it does not fit; nothing is evaluated, and the memory is as it was.
+        BackendError: the runtime refused; the memory is empty.
+    """
+    tree = work.tree
+    memory.check([(*prompt, *tree.prefix) for prompt in work.prompts], tree.longest - len(tree.prefix))
+    with memory.guard():
+        plan = (attention if memory.backend.shares_tokens else recurrent).plan(memory, work)
+        memory.carry_out(plan.steps, read)
+        memory.held, memory.kept = list(plan.held), list(map(list, plan.kept))

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from kernel.choose.greedy import longest_legal
 from kernel.choose.places import Places
-from kernel.choose.question import Floats, Question
+from kernel.choose.question import Question
+from kernel.choose.rule import Floats
 from kernel.memory.memory import Growth, Memory
 from kernel.memory.passes import Ids
 from kernel.memory.rows import RowReader

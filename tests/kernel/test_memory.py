@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kernel.backends.scripted import ScriptedBackend
-from kernel.choose.score import Scorer
+from kernel.choose.score import Scorer, evaluate
 from kernel.errors import BackendError, ContextError
-from kernel.memory.evaluate import evaluate
 from kernel.memory.memory import Growth, Memory
 from kernel.memory.passes import MAIN, Cost, Work
 from kernel.memory.tree import STEM, ScoreTree, grow

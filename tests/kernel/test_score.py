@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from kernel.backends.llama_cpp import LlamaCppBackend
 from kernel.backends.scripted import ScriptedBackend
-from kernel.choose.score import TREES_KEPT, Scorer, Scores
+from kernel.choose.score import TREES_KEPT, Scorer, Scores, evaluate
 from kernel.errors import BackendError, ContextError, LogitsError
-from kernel.memory.evaluate import evaluate
 from kernel.memory.memory import Memory
 from kernel.memory.passes import Work
 from kernel.trie.opcodes import Literal, OpcodeSet
