@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import gymnasium
 import pytest
 
+from cartridges.kit.gymnasium import TERMINATED, TRUNCATED, GymnasiumEngine, wrap
 from cartridges.kit.search import ranked
 from dispatch.checker import check_cartridge
 from dispatch.loading.registry import load
 from kernel.contract import Cartridge, Engine
 from kernel.errors import CartridgeError, IllegalInstructionError
 from kernel.opcode import Instruction
-
-if TYPE_CHECKING:
-    from cartridges.kit.gymnasium import GymnasiumEngine
-
-adapter = pytest.importorskip("cartridges.kit.gymnasium", reason="needs gymnasium: pip install 'cartridge-kernel[gym]'")
-gymnasium = pytest.importorskip("gymnasium")
-TERMINATED, TRUNCATED, wrap = adapter.TERMINATED, adapter.TRUNCATED, adapter.wrap
 
 
 def lake(**changes: object) -> Cartridge:
@@ -29,7 +24,7 @@ def lake(**changes: object) -> Cartridge:
 def started(cartridge: Cartridge, seed: int = 0) -> GymnasiumEngine:
     """Return its engine at the start."""
     engine = cartridge.engine()
-    assert isinstance(engine, adapter.GymnasiumEngine)
+    assert isinstance(engine, GymnasiumEngine)
     engine.reset(seed)
     return engine
 

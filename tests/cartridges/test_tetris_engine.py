@@ -301,7 +301,11 @@ def test_game_ends_when_the_next_piece_has_no_room() -> None:
 def test_placement_knows_that_it_ends_the_game() -> None:
     """On a tower of 16 rows O leaves room for T; on one of 18 it cannot even get off, and T has none."""
     engine = TetrisEngine.drawn(["....##....", "....##...."] * 8, "O")
-    assert [p.column for p in engine.placements() if p.fatal] == []
+    assert sorted((p.column, p.row, p.fatal) for p in engine.placements()) == [
+        *((column, 0, False) for column in (0, 1, 2)),
+        *((column, 16, False) for column in (3, 4, 5)),
+        *((column, 0, False) for column in (6, 7, 8)),
+    ]
     engine = TetrisEngine.drawn(["....##....", "....##...."] * 9, "O")
     assert sorted((p.column, p.row, p.fatal) for p in engine.placements()) == [
         (3, 18, True),
@@ -399,4 +403,4 @@ def test_place_ends_where_its_keys_end() -> None:
         press(moves, *chosen.keys)
         assert place.state_hash() == moves.state_hash()
     assert moves.ended() == TOPPED_OUT
-    assert int(moves.summary()["pieces"]) > 10
+    assert moves.summary() == place.summary() == {"pieces": 34, "lines": 2, "height": 20}

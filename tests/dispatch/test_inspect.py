@@ -150,8 +150,6 @@ def test_inspect_prints_one_json_document(vocab_ggufs: dict[str, Path]) -> None:
 
 def test_inspect_fails_where_nothing_can_be_compiled(vocab_ggufs: dict[str, Path]) -> None:
     """A tokenizer that eats newlines and case cannot say an opcode exactly; each is named on stderr."""
-    if "bert-bge" not in vocab_ggufs:
-        pytest.skip("no bert-bge")
     result = run("inspect", "tetris", "--opcodes", "moves", "--model", vocab_ggufs["bert-bge"])
     assert result.exit_code == 1
     assert result.stderr.count("text does not round-trip") == 5

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from types import SimpleNamespace
 
-import pytest
+import jsonschema
 
 from dispatch.log.encoding import encode
 from dispatch.log.objects import InstructionRecord, LedgerStep, LegalRow, TokenRow
@@ -32,7 +32,7 @@ def test_the_json_schema_file_is_current() -> None:
 
 def test_lines_satisfy_the_json_schema(tmp_path: Path, counter: SimpleNamespace) -> None:
     """Every line of a log does, and so does one with numbers that are not finite; a wrong type does not."""
-    validator = pytest.importorskip("jsonschema").Draft202012Validator(json_schema())
+    validator = jsonschema.Draft202012Validator(json_schema())
     for line in counter.write(tmp_path / "log.jsonl").read_bytes().splitlines():
         validator.validate(json.loads(line))
     record = DecisionRecord(

@@ -131,7 +131,8 @@ def test_noise_flips_small_margins_only(tmp_path: Path, counter: SimpleNamespace
     assert found.within >= 1
     assert found.agree + found.within == 40
     assert found.first is not None
-    assert min(found.first.margin_then or 0, found.first.margin_now) < 0.5
+    assert found.first.margin_then is not None
+    assert min(found.first.margin_then, found.first.margin_now) < 0.5
     assert 0 < found.largest_shift < 0.5
 
 
@@ -143,7 +144,8 @@ def test_a_choice_that_the_same_model_does_not_make_is_found(tmp_path: Path, cou
     assert found.beyond >= 1
     assert not found.good
     assert found.first_beyond is not None
-    assert min(found.first_beyond.margin_then or 0, found.first_beyond.margin_now) >= 0.5
+    assert found.first_beyond.margin_then is not None
+    assert min(found.first_beyond.margin_then, found.first_beyond.margin_now) >= 0.5
     strict = again(path, counter, kernel(noise=0.1), tolerance=0.0)
     assert strict.beyond == again(path, counter, kernel(noise=0.1)).within
 

@@ -239,7 +239,7 @@ def test_small_batches_and_contexts_open(
 ) -> None:
     """llama.cpp itself would abort the process when a batch is smaller than the number of sequences."""
     backend = open_model(arch, n_ctx=n_ctx, n_batch=n_batch, n_seq=n_seq)
-    assert backend.n_ctx >= n_ctx
+    assert backend.n_ctx == {256: 256, 8: 256, 300: 512}[n_ctx]
     assert backend.n_batch == (n_batch or 256)
     feed(backend, [5] * min(backend.n_batch, 20), sequence=n_seq - 1)
 
@@ -314,6 +314,21 @@ def test_a_vocabulary_outlives_its_backend(tiny_models: dict[str, Path]) -> None
     assert model() is None
 
 
-def test_default_threads_are_the_cores_of_this_process() -> None:
-    """One at least, eight at most."""
-    assert 1 <= default_threads() <= 8
+@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (3, 3), (8, 8), (64, 8)])
+def test_default_threads_are_the_cores_of_this_process(
+    monkeypatch: pytest.MonkeyPatch, cores: int, threads: int
+) -> None:
+    """Those that it may run on, not those of the machine; eight at most."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(cores)), raising=False)
+    monkeypatch.setattr("os.cpu_count", lambda: 128)
+    assert default_threads() == threads
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(None, 1), (6, 6), (64, 8)])
+def test_default_threads_where_a_process_has_no_cores_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, cores: int | None, threads: int
+) -> None:
+    """macOS and Windows say only how many cores the machine has, and sometimes not even that."""
+    monkeypatch.delattr("os.sched_getaffinity", raising=False)
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    assert default_threads() == threads

@@ -263,7 +263,7 @@ def test_engine_and_recogniser_agree(kind: str, vocabulary: Vocabulary) -> None:
         wanted = reader.accepts(text)
         right += wanted
         assert holds(grammar, text) == wanted, text
-    assert right > 0
+    assert 0 < right < 150
 
 
 def test_a_token_that_straddles_the_boundary_of_an_argument_is_legal(vocabulary: Vocabulary) -> None:
