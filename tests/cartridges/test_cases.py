@@ -195,7 +195,7 @@ def test_choose_has_options_that_begin_with_the_answer() -> None:
 
 @pytest.mark.parametrize(("name", "count"), [("robot", 36), ("scavenger", 28)])
 def test_small_sets_cover_every_command_in_both_halves(name: str, count: int) -> None:
-    """As many cases as README says, each command as often in dev as in test, distinct requests, all commands offered."""
+    """As many cases as README says; each command as often in dev as in test, distinct requests, all offered."""
     made = importlib.import_module(f"cartridges.{name}").make()
     options = tuple(f" {words(i, made.opcodes)}" for i in commands(made.name, made.opcodes))
     found = made.cases()

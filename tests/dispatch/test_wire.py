@@ -8,7 +8,7 @@ import re
 from typing import ClassVar, Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dispatch.loading.registry import load
@@ -386,17 +386,40 @@ def test_a_wire_form_that_is_none_is_misuse() -> None:
         form("compac")
 
 
+SAID = [
+    of("move", way="to the door"),
+    of("mixed", value="two words"),
+    of("mixed", value=2),
+    of("lamp", room="hall", colour="dark green", level=3, text="none"),
+    of("seat", row=2, seat="window seat", child=True),
+]
+
+
 @settings(max_examples=300, deadline=None)
-@given(text=st.from_regex(r"(<\|call\|>| move|[ a-z{}\"=@.\n]){0,8}(\n@toy\n|<\|/call\|>\n)?", fullmatch=True))
-def test_whatever_parses_is_spelled_that_way_again_or_in_the_one_form(text: str) -> None:
-    """Random text is refused with a WireError, or is an instruction whose own text means the same."""
-    for name in FORMS:
-        wire = toy(name, Move, Mixed, Lamp, Seat)
-        try:
-            instruction = wire.parse(text)
-        except WireError:
-            continue
+@given(
+    said=st.sampled_from(SAID),
+    name=st.sampled_from(list(FORMS)),
+    at=st.integers(0, 60),
+    cut=st.integers(0, 2),
+    put=st.sampled_from(["", " ", "1", "a", "=", '"', "\n", "@", "<", "true", " level=1"]),
+)
+@example(said=SAID[2], name="compact", at=7, cut=1, put="1")  # another value
+@example(said=SAID[3], name="compact", at=37, cut=1, put="2")  # a default, said all the same
+@example(said=SAID[0], name="tagged", at=18, cut=0, put=" ")  # JSON with a space in it
+def test_whatever_parses_is_spelled_that_way_again_or_in_the_one_form(
+    said: Instruction, name: str, at: int, cut: int, put: str
+) -> None:
+    """A text with a small change is refused with a WireError, or is an instruction whose own text means the same."""
+    wire = toy(name, Move, Mixed, Lamp, Seat)
+    text = wire.literal(said).text
+    changed = text[:at] + put + text[at + cut :]
+    try:
+        instruction = wire.parse(changed)
+    except WireError:
+        assert changed != text
+    else:
         assert wire.parse(wire.literal(instruction).text) == instruction
+        assert instruction == said or changed != text
 
 
 def test_a_plain_regular_expression_reads_the_tagged_form() -> None:

@@ -126,7 +126,7 @@ def test_a_compiled_set_and_a_subset_decide(kernel: Kernel) -> None:
     opcodes = kernel.compile([Literal(" heater warmer", "\n@home\n"), Literal(" music play", "\n@home\n"), " halt"])
     prompt = Prompt((Part("Do:", trusted=True),), ((Part("N/A:", trusted=True),),))
     d = kernel.decide(Question(kernel.ids(prompt), opcodes, opcodes.subset([" halt", " music play\n@home\n"])))
-    assert d.text in (" halt", " music play\n@home\n")
+    assert d.text == " music play\n@home\n"
     assert sorted(d.leaves.tolist()) == [1, 2]
     with pytest.raises(NoLegalOpcodeError, match="was never compiled; did you mean ' halt'"):
         opcodes.subset([" halp"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -338,8 +339,12 @@ def test_trees_are_remembered_by_set_and_subset(tools: Any) -> None:
     assert scorer.tree(opcodes, opcodes.subset(["drop", "left", "drop"])) is first
     assert scorer.tree(other, other.subset(["left", "drop"])) is not first
     many = OpcodeSet([chr(97 + i) for i in range(26)], opcodes.vocabulary)
-    for i in range(TREES_KEPT):
-        scorer.tree(many, many.subset([chr(97 + i // 26), chr(97 + (i // 26 + 1 + i % 25) % 26)]))
+    for pair in itertools.islice(itertools.combinations(many.texts, 2), TREES_KEPT - 2):
+        scorer.tree(many, many.subset(list(pair)))
+    assert scorer.tree(opcodes, opcodes.subset(["left", "drop"])) is first
+    for pair in itertools.islice(itertools.combinations(many.texts, 2), TREES_KEPT, 2 * TREES_KEPT):
+        scorer.tree(many, many.subset(list(pair)))
+    assert scorer.tree(opcodes, opcodes.subset(["left", "drop"])) is not first
     assert len(scorer._trees) == TREES_KEPT
 
 
