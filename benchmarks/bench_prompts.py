@@ -26,12 +26,11 @@ from dispatch.loading.registry import load
 from dispatch.session.evaluate import CLOSER
 from dispatch.session.guides import guide_of
 from kernel.api import Kernel
-from kernel.choose.rule import Rule, RuleName
+from kernel.choose.question import Question
 from kernel.contract import Case
 from kernel.prompt import NOTHING, Explained, Prompt, behind
 from kernel.trie.opcodes import Literal
 
-CALIBRATED = Rule(RuleName.CALIBRATED)
 FORMS: dict[str, tuple[tuple[str, str], str, str]] = {
     "`- Best: 3-1` / `- Other: 0-0`, `Best move:` (kept)": (("Best", "Other"), "Best move:", "{}"),
     "`- best: 3-1` / `- good: 0-0`, `Best move:`": (("best", "good"), "Best move:", "{}"),
@@ -55,7 +54,8 @@ Row = dict[str, Any]
 
 def scores(kernel: Kernel, prompt: Prompt, options: Sequence[str]) -> tuple[Floats, Floats]:
     """Return the log-probability of every option behind a prompt, and its mean behind the null prompts."""
-    decision = kernel.decide(prompt, kernel.compile([Literal(text, CLOSER) for text in options]), rule=CALIBRATED)
+    opcodes = kernel.compile([Literal(text, CLOSER) for text in options])
+    decision = kernel.decide(Question(kernel.ids(prompt), opcodes))
     assert decision.null is not None, "every prompt here has a null prompt"
     order = np.argsort(decision.leaves)
     return decision.raw[order], decision.null[order]
