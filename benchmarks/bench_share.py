@@ -52,7 +52,7 @@ def _profiled(profile: cProfile.Profile | None) -> Iterator[None]:
         with profile or contextlib.nullcontext():
             return plain(session, request)
 
-    Session.turn = turn  # type: ignore[method-assign]
+    Session.turn = turn  # type: ignore[method-assign,assignment]
     try:
         yield
     finally:

@@ -72,7 +72,7 @@ class Calls:
             return code
 
         for module in (llama_cpp, inner):
-            module.llama_decode = counted
+            setattr(module, "llama_decode", counted)  # noqa: B010 - it comes from a star import, which mypy does not see
             self._undo.append(lambda module=module: setattr(module, "llama_decode", plain))  # type: ignore[misc]
         return self
 
@@ -136,7 +136,7 @@ class Gbnf(Contestant):
     def __init__(self, model: Path, threads: int) -> None:
         import llama_cpp
 
-        self._api = llama_cpp
+        self._api: Any = llama_cpp
         self._llama = llama_cpp.Llama(
             str(model), n_ctx=N_CTX, n_batch=N_CTX, n_threads=threads, n_threads_batch=threads, verbose=False
         )

@@ -165,7 +165,7 @@ class Dicts(Engine):
         return len(self._legal)
 
     def choose(self, row: NDArray[np.float32]) -> int | None:
-        return max(self._legal, key=row.__getitem__)
+        return int(max(self._legal, key=row.__getitem__))
 
     def allowed(self) -> set[int]:
         return set(self._legal)
