@@ -20,9 +20,9 @@ from typing import Literal, NamedTuple, Self
 
 from dispatch.log.compression import Compress, compressor
 from dispatch.log.encoding import START, encode, seal
-from dispatch.log.objects import CartridgeRecord, Record
+from dispatch.log.objects import CartridgeRecord
 from dispatch.log.prompts import delta, nearest
-from dispatch.log.records import DecisionRecord, Header, Joined, Left, Outcome, Resumed
+from dispatch.log.records import DecisionRecord, Header, Joined, Left, LogRecord, Outcome, Resumed
 from dispatch.log.redact import Redactor
 from kernel.errors import LogError
 
@@ -75,7 +75,7 @@ class LogWriter:
         try:
             if os.fstat(self._fd).st_size and self._regular:
                 raise LogError(f"log: {str(self.path)!r} holds something already; name a new file")
-            self._write(header if redact is None else redact.header(header), 0, ())
+            self._write(header if redact is None else redact.header(header))
         except BaseException:
             self.close()
             raise
@@ -88,7 +88,7 @@ class LogWriter:
         writer = cls.__new__(cls)
         writer._begin(path, redact, on_error)
         writer._compress, writer._fd, writer._regular = compress, fd, True
-        writer._chain, writer._n, writer._prompt = place
+        writer._place = place
         return writer
 
     def _begin(self, path: Path, redact: Redactor | None, on_error: OnError) -> None:
@@ -96,7 +96,7 @@ class LogWriter:
         self.error: str | None = None
         self._redact = redact
         self._stop = on_error == "stop"
-        self._chain, self._n, self._prompt = Place(START, 0, ())
+        self._place = Place(START, 0, ())
         self._nulls: tuple[int, list[list[int]]] = (0, [])
         self._ended = False
         self._pending: _Pending | None = None
@@ -104,7 +104,7 @@ class LogWriter:
     @property
     def n(self) -> int:
         """How many decisions are written; one that Ctrl-C broke into counts, since its line will be finished."""
-        return self._n if self._pending is None else self._pending.place.n
+        return (self._place if self._pending is None else self._pending.place).n
 
     def decision(
         self,
@@ -130,32 +130,32 @@ class LogWriter:
         if len(prompt):
             record = record.model_copy(
                 update={
-                    "prompt": delta(prompt, self._prompt),
+                    "prompt": delta(prompt, self._place.prompt),
                     "nulls": tuple(nearest(null, prompt, rotations) for null in nulls) or None,
                     "rotations": tuple(delta(ids, prompt) for ids in rotations) or None,
                 }
             )
-        self._write(record, record.n, list(prompt) if len(prompt) else self._prompt)
+        self._write(record, list(prompt))
         if record.nulls_of is None and written:
             self._nulls = (record.n, written)
 
     def resumed(self, record: Resumed) -> None:
         """Write that the session goes on after it was broken off."""
-        self._write(record, self.n, self._prompt)
+        self._write(record)
 
     def joined(self, record: CartridgeRecord) -> None:
         """Write that a cartridge takes part from the next decision on."""
-        self._write(Joined(n=self.n, cartridge=record), self.n, self._prompt)
+        self._write(Joined(n=self.n, cartridge=record))
 
     def left(self, name: str) -> None:
         """Write that a cartridge takes part no more."""
-        self._write(Left(n=self.n, cartridge=name), self.n, self._prompt)
+        self._write(Left(n=self.n, cartridge=name))
 
     def outcome(self, record: Outcome) -> None:
         """Write the last line and wait until the disk has everything."""
         if record.decisions != self.n and self.error is None:
             raise LogError(f"log: the outcome counts {record.decisions} decisions, {self.n} are written")
-        self._write(record, self.n, self._prompt, last=True)
+        self._write(record, last=True)
         self._ended = True
         if self._regular:
             os.fsync(self._fd)
@@ -175,7 +175,7 @@ class LogWriter:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _write(self, record: Record, n: int, prompt: Sequence[int], *, last: bool = False) -> None:
+    def _write(self, record: LogRecord, prompt: Sequence[int] = (), *, last: bool = False) -> None:
         if self._fd < 0 or self._ended:
             raise LogError(f"log: {str(self.path)!r} is closed")
         if self.error is not None:
@@ -183,8 +183,10 @@ class LogWriter:
         self._settle()
         if self.error is not None:
             return
-        line, chain = seal(encode(record), self._chain)
-        self._pending = _Pending(os.fstat(self._fd).st_size, self._compress(line, last), Place(chain, n, prompt))
+        line, chain = seal(encode(record), self._place.chain)
+        n = record.n if isinstance(record, DecisionRecord) else self._place.n
+        place = Place(chain, n, prompt or self._place.prompt)
+        self._pending = _Pending(os.fstat(self._fd).st_size, self._compress(line, last), place)
         self._settle()
 
     def _settle(self) -> None:
@@ -203,7 +205,7 @@ class LogWriter:
         except OSError as error:
             self._fail(error, pending.start)
         else:
-            self._chain, self._n, self._prompt = pending.place
+            self._place = pending.place
         self._pending = None
 
     def _fail(self, error: OSError, start: int) -> None:
