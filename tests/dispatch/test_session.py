@@ -19,9 +19,11 @@ import pytest
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dispatch.log.export import redacted_copy
 from dispatch.log.objects import CartridgeRecord
 from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Ending, Header
+from dispatch.log.redact import Redactor
 from dispatch.log.replay import Verdict, replay
 from dispatch.log.resume import resume
 from dispatch.log.writer import LogWriter
@@ -411,6 +413,8 @@ def test_a_log_with_joins_and_leaves_replays_and_can_be_gone_on_with(tmp_path: P
     report = replay(path, lambda r: make_either(counter, r))
     assert (report.verdict, report.decisions) == (Verdict.VERIFIED, 5)
     assert again.engines["counter"].summary()["value"] == 12
+    assert redacted_copy(path, tmp_path / "copy", Redactor()) == (5, None)
+    assert replay(tmp_path / "copy", lambda r: make_either(counter, r)).verdict is Verdict.VERIFIED
 
 
 def byte_kernel() -> Kernel:
