@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel.errors import OpcodeError
-from kernel.shape.recogniser import Recogniser, State
+from kernel.shape.recogniser import Recogniser
 from kernel.shape.shape import Alt, Both, Chars, Except, Repeat, Scalar, Seq, Shape, Text
+from kernel.shape.states import State, next_chars
 from kernel.text.vocabulary import Vocabulary
 from kernel.write.slots import Grammar
 from kernel.write.stages import END, Place, Stages
@@ -86,7 +87,7 @@ class SlotClosing:
         low = _code(pending + b"\x80" * missing, width)
         high = _code(pending + b"\xbf" * missing, width)
         floor = {2: 0x80, 3: 0x800, 4: 0x10000}[width]
-        candidates = [max(low, floor), *map(ord, self.recogniser.next_chars(reading.state))]
+        candidates = [max(low, floor), *map(ord, next_chars(reading.state))]
         for code in candidates:
             if max(low, floor) <= code <= min(high, 0x10FFFF) and not 0xD800 <= code <= 0xDFFF:
                 state = self.recogniser.read(chr(code), reading.state)
