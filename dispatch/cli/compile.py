@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from dispatch.cli.common import AsJson, CartridgeName, Model, Opcodes, WireForm
 from dispatch.cli.output import failing, shown
 from dispatch.loading.registry import load
-from dispatch.session.players import leaves
+from dispatch.session.model_player import leaves
 from dispatch.wire.wire import Wire, form
 from kernel.models import catalogue as models
 from kernel.trie import store

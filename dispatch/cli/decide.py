@@ -18,7 +18,7 @@ from dispatch.log.reader import LogReader
 from dispatch.log.records import Header
 from dispatch.log.replay import MakeCartridge
 from dispatch.session.decide import DecideReport, Divergence, changes, decide_again, logged_rule
-from dispatch.session.players import ModelPlayer
+from dispatch.session.model_player import ModelPlayer
 from dispatch.wire.wire import Wire, form
 from kernel.contract import Cartridge
 from kernel.errors import UsageError

@@ -16,7 +16,8 @@ from rich.text import Text
 from dispatch.cli.common import AsJson, CartridgeName, Model, Opcodes, WireForm
 from dispatch.cli.output import failing, print_table, shown
 from dispatch.loading.registry import load
-from dispatch.session.players import leaves, open_opcodes
+from dispatch.session.model_player import leaves
+from dispatch.session.situation import open_opcodes
 from dispatch.wire.wire import Wire, form
 from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.chooser import Chooser

@@ -23,7 +23,8 @@ from dispatch.log.redact import Redactor
 from dispatch.log.resume import resume
 from dispatch.log.writer import LogWriter, OnError
 from dispatch.session.decide import logged_rule
-from dispatch.session.players import ModelPlayer, PlannerPlayer, Player, RandomPlayer
+from dispatch.session.model_player import ModelPlayer
+from dispatch.session.players import PlannerPlayer, Player, RandomPlayer
 from dispatch.session.session import Session
 from dispatch.wire.wire import Wire, form
 from kernel.api import Kernel

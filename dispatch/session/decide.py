@@ -17,8 +17,9 @@ from dispatch.log.prompts import Prompts
 from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Header
 from dispatch.log.replay import MakeCartridge, Replay, ReplayReport
-from dispatch.session.players import Choice, ModelPlayer, Situation
-from dispatch.session.situation import situation
+from dispatch.session.model_player import ModelPlayer
+from dispatch.session.players import Choice
+from dispatch.session.situation import Situation, situation
 from kernel.api import Kernel
 from kernel.choose.decision import TOLERANCE
 from kernel.choose.question import PromptIds

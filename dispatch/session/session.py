@@ -16,8 +16,9 @@ from dispatch.log.resume import Resumption
 from dispatch.log.tally import Tally
 from dispatch.log.writer import LogWriter
 from dispatch.session.ending import count, over
-from dispatch.session.players import ModelPlayer, Player, Situation
-from dispatch.session.situation import situation
+from dispatch.session.model_player import ModelPlayer
+from dispatch.session.players import Player
+from dispatch.session.situation import Situation, situation
 from dispatch.session.turn import Turn, record
 from kernel.contract import Cartridge, Engine, Option
 from kernel.errors import IllegalInstructionError, UsageError, did_you_mean

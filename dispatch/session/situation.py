@@ -2,12 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from dispatch.session.guides import asked_of_all, guide_of
-from dispatch.session.players import Open, Situation, open_opcodes
 from kernel.contract import Cartridge, Engine, Option
 from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction
+from kernel.prompt import Prompt
+
+
+class Open(NamedTuple):
+    """An opcode whose arguments cannot be listed; chosen by how it begins, then written."""
+
+    cartridge: str
+    method: str
+
+
+Leaf = Instruction | Open
+"""What a model chooses among."""
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What a player sees before it chooses.
+
+    Attributes:
+        number: of the decision, from 1.
+        legal: every instruction that may be chosen now, as far as they can be listed.
+        options: the planner's, best first; of several cartridges one after the other.
+        prompt: what a model would read.
+        ratified: the offered instructions, where the cartridge lets a model choose among those only.
+        open: the opcodes that may be chosen now and are written then.
+        asked: whether a person's request is to be met, who may ask for what is not legal now.
+    """
+
+    number: int
+    legal: Sequence[Instruction]
+    options: Sequence[Option]
+    prompt: Prompt
+    ratified: Sequence[Instruction] = ()
+    open: Sequence[Open] = ()
+    asked: bool = False
+
+    @property
+    def choices(self) -> Sequence[Leaf]:
+        """What a model chooses among."""
+        return self.ratified or [*self.legal, *self.open]
 
 
 def situation(
@@ -45,3 +86,8 @@ def situation(
         offered = []
     ratified = [option.instruction for option in offered] if cartridge.ratifies else []
     return Situation(number, legal, ranked, prompt, ratified, written, bool(request)), tuple(offered)
+
+
+def open_opcodes(cartridge: Cartridge) -> list[Open]:
+    """Return the opcodes of a cartridge that are written."""
+    return [Open(cartridge.name, opcode.method) for opcode in cartridge.opcodes if opcode.is_open()]

@@ -13,7 +13,7 @@ from cartridges.home.engine import LOUDEST, House
 from cartridges.home.guide import GUIDE
 from cartridges.home.opcodes import COLDEST, COMMANDS, LISTED, OPCODES, SETS, WARMEST
 from cartridges.home.typed import GUIDE as TYPED_GUIDE
-from dispatch.session.players import ModelPlayer
+from dispatch.session.model_player import ModelPlayer
 from dispatch.session.session import Session
 from dispatch.wire.wire import Wire
 from kernel.api import Kernel

@@ -21,8 +21,10 @@ from dispatch.log.records import Header
 from dispatch.log.replay import Verdict, replay
 from dispatch.log.writer import LogWriter
 from dispatch.session.decide import decide_again
-from dispatch.session.players import ModelPlayer, Open, RandomPlayer, leaves, open_opcodes
+from dispatch.session.model_player import ModelPlayer, leaves
+from dispatch.session.players import RandomPlayer
 from dispatch.session.session import Session
+from dispatch.session.situation import Open, open_opcodes
 from dispatch.wire.wire import FORMS, Wire, form
 from kernel.api import Kernel
 from kernel.backends.scripted import ScriptedBackend

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from dispatch.log.encoding import decode, encode
 from dispatch.log.records import DecisionRecord
 from dispatch.log.tally import Tally
-from dispatch.session.players import ModelPlayer, PlannerPlayer, RandomPlayer, Situation
+from dispatch.session.model_player import ModelPlayer
+from dispatch.session.players import PlannerPlayer, RandomPlayer
+from dispatch.session.situation import Situation
 from dispatch.session.turn import Turn, record
 from dispatch.wire.wire import Wire, form
 from kernel.api import Kernel

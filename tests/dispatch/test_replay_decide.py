@@ -21,7 +21,8 @@ from dispatch.log.records import Ending, Header
 from dispatch.log.redact import Redactor
 from dispatch.log.writer import LogWriter
 from dispatch.session.decide import DecideReport, changes, decide_again, logged_rule
-from dispatch.session.players import ModelPlayer, PlannerPlayer
+from dispatch.session.model_player import ModelPlayer
+from dispatch.session.players import PlannerPlayer
 from dispatch.session.session import Session
 from dispatch.wire.wire import Wire
 from kernel.api import Kernel

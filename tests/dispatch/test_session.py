@@ -28,8 +28,10 @@ from dispatch.log.replay import Verdict, replay
 from dispatch.log.resume import resume
 from dispatch.log.writer import LogWriter
 from dispatch.session.guides import guide_of
-from dispatch.session.players import Choice, ModelPlayer, PlannerPlayer, Player, RandomPlayer, Situation
+from dispatch.session.model_player import ModelPlayer
+from dispatch.session.players import Choice, PlannerPlayer, Player, RandomPlayer
 from dispatch.session.session import Session
+from dispatch.session.situation import Situation
 from dispatch.wire.wire import Wire
 from kernel.api import Kernel
 from kernel.backends.scripted import ScriptedBackend

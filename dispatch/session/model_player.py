@@ -1,0 +1,162 @@
+"""Lets a model choose among the legal instructions, and turns what it chose into an instruction.
+
+An opcode whose arguments cannot be listed is one leaf among the others, that ends where its arguments begin; when it is
+chosen, the model writes them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dispatch.log.ledger import LedgerBuilder
+from dispatch.session.players import Choice
+from dispatch.session.situation import Leaf, Open, Situation
+from dispatch.wire.open_arguments import ArgumentWriter
+from dispatch.wire.wire import Wire
+from kernel.api import Kernel
+from kernel.choose.decision import Decision
+from kernel.choose.question import PromptIds, Question
+from kernel.choose.rule import Rule
+from kernel.contract import Cartridge, Option
+from kernel.errors import NoLegalOpcodeError
+from kernel.memory.passes import common_prefix
+from kernel.opcode import commands
+from kernel.recent import keep, recall
+from kernel.trie.opcodes import Literal, OpcodeSet
+from kernel.trie.subset import Subset
+from kernel.write.writer import TOKENS
+
+SPELLED_KEPT = 32
+"""The texts of so many cartridges are kept, those that left included."""
+
+Spelled = tuple[Cartridge, dict[Leaf, Literal]]
+
+
+@dataclass
+class ModelPlayer:
+    """Lets the model choose among the legal opcodes, then parses what it decoded.
+
+    Opcodes are compiled once; the model cannot write anything else, so parsing cannot fail and is not repeated.
+
+    Attributes:
+        ledger: keep the strongest tokens of every choosing step; what is written after the choice has none.
+        max_tokens: budget of an instruction that is written.
+    """
+
+    kernel: Kernel
+    wire: Wire
+    cartridges: Sequence[Cartridge]
+    rule: Rule | None = None
+    name: str = "model"
+    ledger: bool = False
+    max_tokens: int = TOKENS
+    opcodes: OpcodeSet = field(init=False)
+    _index: dict[Leaf, int] = field(default_factory=dict, init=False)
+    _leaves: list[Leaf] = field(default_factory=list, init=False)
+    _spelled: OrderedDict[str, Spelled] = field(default_factory=OrderedDict, init=False)
+
+    def __post_init__(self) -> None:
+        self._ledger = LedgerBuilder(self.kernel.vocabulary.pieces)
+        self._writer = ArgumentWriter(self.kernel)
+        self.use(self.cartridges)
+
+    def use(self, cartridges: Sequence[Cartridge]) -> None:
+        """See Player. The texts of a cartridge are kept when it leaves, and the kernel keeps sets that it compiled."""
+        wire = Wire(cartridges, self.wire.form)
+        literals: dict[Leaf, Literal] = {}
+        for cartridge in sorted(cartridges, key=lambda c: c.name):  # one set for every order in which they came
+            literals.update(self._texts(cartridge, wire))
+        self.opcodes = self.kernel.compile(list(literals.values()))
+        self._leaves = list(literals)
+        self._index = {leaf: n for n, leaf in enumerate(literals)}
+        self.wire, self.cartridges = wire, cartridges
+
+    def prepare(self, situation: Situation) -> None:
+        """Read what stays the same from decision to decision (heads, null prompts), so that the first one is quick."""
+        if situation.choices:
+            self.kernel.decide(
+                Question(self.kernel.ids(situation.prompt), self.opcodes, self._legal(situation), self.rule)
+            )
+
+    def choose(self, situation: Situation) -> Choice:
+        """See Player."""
+        started = time.perf_counter()
+        question = replace(
+            self.question(situation, self.kernel.ids(situation.prompt)),
+            watch=self._ledger.start() if self.ledger else None,
+            beyond=situation.asked and not situation.ratified,
+        )
+        decision = self.kernel.decide(question)
+        choice = self.said(decision, situation.number)
+        elapsed = time.perf_counter() - started
+        said = choice.decision or decision
+        shared = said.ids[: common_prefix(decision.ids, said.ids)]  # what was written may begin with other ids
+        steps = self._ledger.ledger(shared) if self.ledger else ()
+        return replace(choice, model_ms=1000 * elapsed, ledger=steps)
+
+    def question(self, situation: Situation, prompt: PromptIds) -> Question:
+        """Return what a situation asks behind a prompt."""
+        prior = self.prior(situation.options)
+        return Question(prompt, self.opcodes, self._legal(situation), self.rule, prior, situation.number)
+
+    def said(self, decision: Decision, number: int) -> Choice:
+        """Return the instruction of a decision; one with open arguments is written first.
+
+        Args:
+            number: of the decision, for `sample`.
+        """
+        leaf = self._leaves[decision.index]
+        if isinstance(leaf, Open):
+            decision = self._writer.write(
+                decision, self.wire, *leaf, rule=self.rule, number=number, max_tokens=self.max_tokens
+            )
+            text = decision.text
+        else:
+            text = self.opcodes.texts[decision.index]
+        return Choice(self.wire.parse(text), text, decision)
+
+    def leaf(self, choice: Leaf) -> int:
+        """Return the place of a choice in `opcodes`; raises NoLegalOpcodeError for one that is not there."""
+        try:
+            return self._index[choice]
+        except KeyError:
+            raise NoLegalOpcodeError(f"{choice!r} is legal but none of its cartridge's opcodes") from None
+
+    def prior(self, options: Sequence[Option]) -> NDArray[np.float64] | None:
+        """Return the planner's scores by place in `opcodes`, NaN where it has none; None when the rule asks for none.
+
+        The scores of several planners are not on one scale, so with several cartridges there is no prior.
+        """
+        if self.rule is None or not self.rule.planner_weight or len(self.cartridges) > 1:
+            return None
+        prior = np.full(len(self.opcodes), np.nan)
+        for option in options:
+            prior[self.leaf(option.instruction)] = option.score
+        return prior
+
+    def _legal(self, situation: Situation) -> Subset:
+        return self.opcodes.subset_of([self.leaf(i) for i in situation.choices])
+
+    def _texts(self, cartridge: Cartridge, wire: Wire) -> dict[Leaf, Literal]:
+        known = recall(self._spelled, cartridge.name)
+        if known is None or known[0] is not cartridge:
+            known = (cartridge, leaves(cartridge, wire))
+            keep(self._spelled, cartridge.name, known, SPELLED_KEPT)
+        return known[1]
+
+
+def leaves(cartridge: Cartridge, wire: Wire) -> dict[Leaf, Literal]:
+    """Return what a model chooses among with its text, in declaration order; an open opcode is one leaf."""
+    found: dict[Leaf, Literal] = {}
+    for opcode in cartridge.opcodes:
+        if opcode.is_open():
+            found[Open(cartridge.name, opcode.method)] = wire.opening(cartridge.name, opcode.method)
+        else:
+            found.update((instruction, wire.literal(instruction)) for instruction in commands(cartridge.name, [opcode]))
+    return found
