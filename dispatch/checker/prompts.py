@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from dispatch.checker.report import FaultError, SkipError
 from dispatch.checker.subject import State, Subject
 from kernel.contract import Engine, Option
 from kernel.errors import KernelError
+from kernel.opcode import words
 from kernel.prompt import Part, Prompt
 from kernel.text.vocabulary import CONTROL, Vocabulary
 
@@ -63,6 +65,31 @@ def requests(subject: Subject) -> str:
             )
         looked += 4
     return f"{looked} prompts"
+
+
+def listed(subject: Subject) -> str:
+    """Options are listed as they are scored.
+
+    A prompt lists its options when leaving out any one of them changes it. Each then stands there as `words` says it,
+    behind a space, since a small model chooses by copying.
+    """
+    cartridge, looked = subject.cartridge, 0
+    for where, engine, options in _states(subject):
+        for request in ("", REQUEST):
+            shown = text(cartridge.view.prompt(engine, options, request).parts)
+            fewer = [[*options[:n], *options[n + 1 :]] for n in range(len(options))]
+            if len(options) < 2 or shown in [text(cartridge.view.prompt(engine, o, request).parts) for o in fewer]:
+                continue
+            for option in options:
+                said = f" {words(option.instruction, cartridge.opcodes)}"
+                if not re.search(rf"{re.escape(said)}(?![\w\"=-]|\.\w)", shown):
+                    raise FaultError(
+                        f"{where}: {said!r} is scored, but not listed: {shown!r}; kernel.opcode.words says an option"
+                    )
+            looked += len(options)
+    if not looked:
+        raise SkipError("no prompt lists options")
+    return f"{looked} options"
 
 
 def data(subject: Subject) -> str:

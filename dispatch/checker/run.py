@@ -28,6 +28,7 @@ CHECKS: tuple[Check, ...] = (
     declaration.pictures,
     prompts.nulls,
     prompts.requests,
+    prompts.listed,
     prompts.data,
     prompts.length,
     declaration.cases,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -22,7 +22,7 @@ from dispatch.wire.wire import FORMS, Wire
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.contract import Cartridge, Case, Engine, Option
 from kernel.errors import IllegalInstructionError, UsageError, WireError
-from kernel.opcode import Instruction, Opcode
+from kernel.opcode import Instruction, Opcode, words
 from kernel.prompt import Explained, Part, Prompt
 from kernel.text.vocabulary import Vocabulary
 from kernel.trie.opcodes import Literal as Text
@@ -97,7 +97,7 @@ class View:
         return Prompt(self.parts(options, best, request), (self.parts(options, None, "N/A"),))
 
     def parts(self, options: Sequence[Option], best: Option | None, request: str) -> tuple[Part, ...]:
-        shown = " ".join(f"{o.instruction.args['by']}{'!' if o is best else '.'}" for o in options)
+        shown = " ".join(f"{words(o.instruction, (Count,))}{'!' if o is best else '.'}" for o in options)
         return (Part("Sum. ", trusted=True), Part(request), Part(f" {shown} Next:", trusted=True))
 
     def render(self, engine: Engine) -> str:
@@ -490,6 +490,84 @@ def test_what_is_declared_of_requests_is_held(view: View, declared: dict[str, bo
     assert bool(message) == bool(detail)
 
 
+class Doors(Sum):
+    """Every door can be opened at any time."""
+
+    def legal(self) -> Sequence[Instruction]:
+        return [value.instruction("sum") for value in Light.instances()]
+
+    def apply(self, instruction: Instruction) -> str:
+        if instruction not in self.legal():
+            raise IllegalInstructionError(f"sum: {instruction!r} is not legal")
+        self.total += 1
+        return f"now {self.total}"
+
+    def ended(self) -> str | None:
+        return None
+
+
+class Light(Opcode):
+    """Switch a light on."""
+
+    door: Literal["back door", "hall"]
+    bright: bool = False
+
+
+class Plain:
+    """Ranks them as they come."""
+
+    def rank(self, engine: Engine) -> Sequence[Option]:
+        return [Option(instruction, -n, plan=(instruction,)) for n, instruction in enumerate(engine.legal())]
+
+
+class Listing(View):
+    """Lists options as a function says them."""
+
+    def __init__(self, say: Callable[[Instruction], str]) -> None:
+        self.say = say
+
+    def parts(self, options: Sequence[Option], best: Option | None, request: str) -> tuple[Part, ...]:
+        lines = "".join(f"- {'best' if o is best else 'good'}: {self.say(o.instruction)}\n" for o in options)
+        return (Part(f"{request}\n"), Part(f"{lines}Next:", trusted=True))
+
+
+LISTED = "Options are listed as they are scored"
+
+
+@pytest.mark.parametrize(
+    ("say", "missing"),
+    [
+        (lambda i: words(i, [Light]), None),
+        (lambda i: " ".join(["light", *map(str, i.args.values())]), """' light "back door" bright=true'"""),
+        (lambda i: words(i, [Light]).replace('"', ""), """' light "back door" bright=true'"""),
+        (lambda i: words(i, [Light]).replace("bright=true", "bright"), """' light "back door" bright=true'"""),
+        (lambda i: words(i, [Light]) + "-", """' light "back door" bright=true'"""),
+    ],
+)
+def test_what_is_listed_is_what_is_scored(say: Callable[[Instruction], str], missing: str | None) -> None:
+    """`light back door` is listed where ` light "back door"` is scored, so the model is to copy what it never saw."""
+    cartridge = sound(Doors, opcodes=(Light,), planner=Plain(), view=Listing(say))
+    found = faults(check_cartridge(cartridge, wires=wires(cartridge), steps=30))
+    assert list(found) == ([LISTED] if missing else [])
+    if missing:
+        assert f"{missing} is scored, but not listed" in found[LISTED]
+        body = wires(cartridge)["compact"].literal(cartridge.planner.rank(cartridge.engine())[0].instruction).body  # type: ignore[union-attr]
+        assert repr(body) == missing
+
+
+def test_a_prompt_that_lists_no_options_is_not_asked_to() -> None:
+    """A hint from the best one only is no list."""
+
+    class Hint(View):
+        def parts(self, options: Sequence[Option], best: Option | None, request: str) -> tuple[Part, ...]:
+            hint = best.instruction.args["by"] if best else "nothing"
+            return (Part(request), Part(f" Think of {hint}. Next:", trusted=True))
+
+    report = check_cartridge(sound(view=Hint()), steps=30)
+    (finding,) = [finding for finding in report.findings if finding.check == LISTED]
+    assert (finding.status, finding.detail) == (Status.SKIPPED, "no prompt lists options")
+
+
 # -- declarations with one fault each ------------------------------------------------------------------------------
 
 
@@ -605,7 +683,7 @@ def test_a_report_reads_as_text_and_names_every_check_once() -> None:
     """One line for each, the counts before them."""
     report = check_cartridge(sound(Nested), steps=30)
     lines = str(report).splitlines()
-    assert lines[0] == "sum@1: 9 passed, 1 failed, 7 skipped"
+    assert lines[0] == "sum@1: 10 passed, 1 failed, 7 skipped"
     assert len(lines) == 1 + len(CHECKS)
     assert len({name_of(check) for check in CHECKS}) == len(CHECKS)
 
