@@ -9,12 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kernel.api import Kernel
-    from kernel.choose.decision import Decision
-    from kernel.choose.rule import Rule
+    from kernel.choose.decision import Decision, Stop
+    from kernel.choose.question import Question
+    from kernel.choose.rule import Rule, RuleName
+    from kernel.trie.opcodes import Literal
 
-__all__ = ["Decision", "Kernel", "Rule"]
+__all__ = ["Decision", "Kernel", "Literal", "Question", "Rule", "RuleName", "Stop"]
 
-_HOMES = {"Decision": "kernel.choose.decision", "Kernel": "kernel.api", "Rule": "kernel.choose.rule"}
+_HOMES = {
+    "Decision": "kernel.choose.decision",
+    "Kernel": "kernel.api",
+    "Literal": "kernel.trie.opcodes",
+    "Question": "kernel.choose.question",
+    "Rule": "kernel.choose.rule",
+    "RuleName": "kernel.choose.rule",
+    "Stop": "kernel.choose.decision",
+}
 
 
 def __getattr__(name: str) -> Any:

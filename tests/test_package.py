@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import shutil
 import subprocess
 import sys
@@ -135,8 +136,9 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the layout of an environment is another one")
 def test_the_installed_packages_are_typed_for_a_users_program(environment: Path) -> None:
-    """mypy --strict accepts a program with what an author imports, and finds both mistakes of another one."""
-    programs = {"program.py": PROGRAM, "mistaken.py": MISTAKEN}
+    """mypy --strict accepts a program and the examples of docs/python.md, and finds both mistakes of another."""
+    page = doctest.DocTestParser().get_examples((ROOT / "docs" / "python.md").read_text("utf-8"))
+    programs = {"program.py": PROGRAM, "page.py": "".join(each.source for each in page), "mistaken.py": MISTAKEN}
     for name, text in programs.items():
         (environment / name).write_text(text, encoding="utf-8")
     python = environment / "env" / "bin" / "python"
@@ -146,5 +148,5 @@ def test_the_installed_packages_are_typed_for_a_users_program(environment: Path)
         'mistaken.py:11: error: Argument "on" to "Light" has incompatible type "None"; expected "bool"  [arg-type]',
         'mistaken.py:12: error: Argument 1 to "Option" has incompatible type "type[Light]"; expected "Instruction"'
         "  [arg-type]",
-        "Found 2 errors in 1 file (checked 2 source files)",
+        "Found 2 errors in 1 file (checked 3 source files)",
     ]

@@ -25,3 +25,12 @@ def test_the_tour_is_true(smollm2_path: Path) -> None:
     files = re.findall(r"^\| \d+ \| `(.+?)` \|", page.read_text(), re.MULTILINE)
     assert len(files) == len(set(files)) <= 15
     assert sum((page.parents[1] / file).read_text().count("\n") for file in files) <= 2500
+
+
+@pytest.mark.model
+def test_the_examples_of_the_python_page_do_what_it_says(smollm2_path: Path) -> None:
+    """docs/python.md; `test_package.py` checks their types."""
+    page = Path(__file__).parent.parent / "docs" / "python.md"
+    failed, tried = doctest.testfile(str(page), module_relative=False)
+    assert tried > 50
+    assert not failed
