@@ -15,7 +15,7 @@ from dispatch.loading.registry import load
 from dispatch.wire.wire import FORMS, Wire, form
 from kernel.contract import Cartridge
 from kernel.errors import BuildError, OpcodeError, UsageError, WireError
-from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction, Opcode, commands
+from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction, Opcode, commands, words
 from kernel.shape.recogniser import Recogniser
 
 CARTRIDGES = [
@@ -142,6 +142,15 @@ def test_how_it_is_spelled(instruction: Instruction, compact: str, tagged: str |
         if text is not None:
             assert wire.literal(instruction).text == text
         assert wire.parse(wire.literal(instruction).text) == instruction
+
+
+@pytest.mark.parametrize("number", range(len(CARTRIDGES)))
+def test_prompts_and_the_compact_form_say_the_same(number: int) -> None:
+    """What is listed is what is scored, for every instruction of every cartridge."""
+    given_ = CARTRIDGES[number]
+    wire = Wire([given_])
+    for instruction in commands(given_.name, given_.opcodes):
+        assert wire.literal(instruction).body == f" {words(instruction, given_.opcodes)}"
 
 
 def test_what_tells_opcodes_apart_stands_before_the_closer() -> None:
@@ -357,6 +366,16 @@ def test_clashes_are_refused() -> None:
         ("compact", ' lamp hall "\\x"=3\n@toy\n', "is neither a word nor JSON"),
         ("compact", " lamp hall level=3x\n@toy\n", "'3x' is neither a word nor JSON"),
         ("compact", " seat 1 a\n@toy.seat\n", "seat: 'seat 1 a' is not said as 'row {row} seat {seat}'"),
+        ("compact", " row 1 seat a\n@toy\n", "no opcode 'toy.row'"),
+        ("compact", " seat 1 a\n@toy\n", "seat: 'seat 1 a' has its method in the wrong place; it belongs into the add"),
+        (
+            "compact",
+            " move left\n@toy.move\n",
+            "move: 'move left' has its method in the wrong place; it belongs",
+        ),
+        ("compact", " row 1 seat a 5\n@toy.seat\n", "seat: 3 values for 2 arguments ['row', 'seat']"),
+        ("compact", " moves left\n@toy\n", "no opcode 'toy.moves'; did you mean 'toy.move'?"),
+        ("compact", " Left\n@toy\n", "' Left\\n@toy\\n' is not an instruction in the compact form, like "),
         ("compact", " row 1 seat a\n@toy.seatt\n", "no opcode 'toy.seatt'; did you mean 'toy.seat'?"),
         ("compact", "move left", "'move left' is not an instruction in the compact form, like "),
         ("tagged", '<|call|>toy.move {"way":"up"}<|/call|>\n', "move.way: 'up': Input should be"),
