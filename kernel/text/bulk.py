@@ -1,9 +1,17 @@
-"""Many texts to token ids, the same ids that each text has alone. Knows no trie, no opcode, no game.
+"""Tokenizes many texts in few calls; each text has the ids that it has alone.
 
-Texts are cut where that is safe (`cuts`), each different part is tokenized once (`joined`), and the ids
-of the parts are put together again. Where the parts are mostly new, as with random names, texts are not cut, only
-joined. Whatever is not provably the same is tokenized alone, and a sample of the result is compared with single calls
-before it is handed out.
+    texts       amber-7    amber-12   otter-7
+    parts       amber|-|7  amber|-|1|2  otter|-|7     cut where `cuts` proves it safe
+    tokenized   amber - 7 1 2 otter                   each different part once, many in one call (`joined`)
+    ids         put together again, text by text
+
+Where the parts are mostly new, as in random names, texts are joined without being cut.
+
+Proven: a text that is cut at safe places only has the ids of its parts, one after the other (`cuts` says why). These
+texts need no check. Checked, for every call: its ids stand for exactly the bytes that went in, and ids begin and end
+where each part does. Parts that fail are tokenized in calls of their own. A text that holds a part which fails even
+then is tokenized as `Vocabulary.literal` does it, with its checks and its errors. A vocabulary without safe cuts has
+each of its texts tokenized in this way.
 """
 
 from __future__ import annotations
@@ -34,8 +42,6 @@ MOSTLY = 0.5
 """When more than this share of a block's bytes is in new parts, the blocks after it are joined instead of cut."""
 FEW = 64
 """So many texts are tokenized one by one: that costs less than cutting them."""
-CHECKED = 256
-"""At most so many texts, spread over the whole, are tokenized alone as well and compared."""
 
 
 def tokenize_bulk(
@@ -49,12 +55,10 @@ def tokenize_bulk(
         BuildError: as `vocabulary.literal`, for a text that cannot be an opcode.
     """
     tables = Tables.of(vocabulary) if len(texts) > FEW else None
-    if tables is not None:
-        with ThreadPoolExecutor(_workers()) as pool:
-            ids, offsets = _blocks(texts, PartTokenizer(vocabulary, tables, pool).block, progress)
-        if _agrees(vocabulary, texts, ids, offsets):
-            return ids, offsets
-    return _blocks(texts, lambda some: _one_by_one(vocabulary, some), progress)
+    if tables is None:
+        return _blocks(texts, lambda some: _one_by_one(vocabulary, some), progress)
+    with ThreadPoolExecutor(_workers()) as pool:
+        return _blocks(texts, PartTokenizer(vocabulary, tables, pool).block, progress)
 
 
 def _blocks(
@@ -89,13 +93,6 @@ def _one_by_one(vocabulary: Vocabulary, texts: Sequence[str]) -> tuple[Ids, Ids]
             sequences = [ids for answer in answers for ids in answer]
     counts = np.fromiter(map(len, sequences), np.int32, len(sequences))
     return np.fromiter((i for ids in sequences for i in ids), np.int32, int(counts.sum())), counts
-
-
-def _agrees(vocabulary: Vocabulary, texts: Sequence[str], ids: Ids, offsets: NDArray[np.int64]) -> bool:
-    """Whether a sample of the texts, first and last included, has the ids that each has alone."""
-    count = min(CHECKED, 8 + len(texts) // 64)
-    sample = {int(i) for i in np.linspace(0, len(texts) - 1, count)}
-    return all(ids[offsets[i] : offsets[i + 1]].tolist() == vocabulary.literal(texts[i]) for i in sample)
 
 
 def _workers() -> int:
@@ -172,12 +169,7 @@ class PartTokenizer:
         new: list[bytes] = []
         count = len(known.ends) - 1
         is_short = sizes <= SHORT
-        size = sizes[is_short].astype(np.uint64)
-        # eight bytes from each start, then only those of the part, then its length on top: equal keys, equal parts
-        keys = np.ndarray(len(data), "<u8", data + bytes(8), 0, (1,))[starts[is_short]]
-        keys &= (np.uint64(1) << (size << np.uint64(3))) - np.uint64(1)
-        keys |= size << np.uint64(8 * SHORT)
-        different, back = _distinct(keys)
+        different, back = _distinct(_keys(data, starts[is_short], sizes[is_short]))
         found = np.empty(len(different), np.intp)
         for i, key in enumerate(different.tolist()):
             number = known.short.get(key)
@@ -201,6 +193,30 @@ class PartTokenizer:
         known.ids.frombytes(ids.view(np.uint8).data)
         self._joins = sum(map(len, new)) > MOSTLY * len(data)
         return numbers
+
+
+def _keys(data: bytes, starts: NDArray[np.intp], sizes: NDArray[np.intp]) -> NDArray[np.uint64]:
+    r"""Return an integer for each part data[start:start + size] of at most SHORT bytes; equal integers, equal parts.
+
+    The data is seen as integers of eight bytes that overlap, one from each byte on (a stride of 1). The integer at the
+    start of a part holds the part and what follows it. What follows is set to zero, and the size becomes the last byte,
+    so that "a" and "a\0" differ. Little-endian, so the first byte is the lowest:
+
+        data             a  b  -  7  a  b          parts: "ab" at 0, "-7" at 2, "ab" at 4
+        integer at 0     a  b  -  7  a  b  \0 \0
+        key of "ab"      a  b  \0 \0 \0 \0 \0 2     and the same at 4
+
+    >>> keys = _keys(b"ab-7ab", np.array([0, 2, 4]), np.array([2, 2, 2]))
+    >>> [key.to_bytes(8, "little") for key in keys.tolist()][:2]
+    [b'ab\x00\x00\x00\x00\x00\x02', b'-7\x00\x00\x00\x00\x00\x02']
+    >>> bool(keys[0] == keys[2])
+    True
+    """
+    size = sizes.astype(np.uint64)
+    keys = np.ndarray(len(data), "<u8", data + bytes(8), strides=(1,))[starts]
+    keys &= (np.uint64(1) << (size << np.uint64(3))) - np.uint64(1)
+    keys |= size << np.uint64(8 * SHORT)
+    return keys
 
 
 def _distinct(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:

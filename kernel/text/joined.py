@@ -1,8 +1,13 @@
-"""Many byte strings to token ids in few calls of the tokenizer. Knows no trie, no opcode, no game.
+"""Tokenizes many byte strings in few calls of the tokenizer; each string has the ids that it has alone.
 
-A call costs more than the tokens it makes, so strings are given to the tokenizer in a row: next to each other where a
-cut between them is safe (`cuts`), with one separator byte where that makes two safe cuts, and in a new call
-where neither will do. The ids of each string are found by the bytes that they stand for.
+A call costs more than the tokens it makes, so strings are given to the tokenizer in a row:
+
+    strings     amber   -   otter   7   x
+    one call    amber-otter7            next to each other, where the cut between them is safe (`cuts`)
+                             7"x        with a separator byte between them, where that makes two safe cuts
+                x                       in a new call, where neither will do, and every CALL bytes
+
+The ids of each string are found by the bytes that they stand for; the ids of separators are left out.
 """
 
 from __future__ import annotations

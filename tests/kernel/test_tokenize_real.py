@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.errors import BuildError
+from kernel.text import bulk
 from kernel.text.bulk import PartTokenizer, tokenize_bulk
 from kernel.text.cuts import safe_cuts
 from kernel.text.joined import Tables, tokenize_joined
 from kernel.text.vocabulary import Vocabulary
+from tests.conftest import VOCABS
 
 SCRAPS = [
     *[" ", "  ", "   ", "\n", "\n\n", "\t", "\r\n", "'", "'s", "'S", "'re", "'LL", "''", '"', "-", "--", "_", "__"],
@@ -89,6 +94,36 @@ def assert_same(vocabulary: Vocabulary, count: int) -> int:
     ids, counts = tokenize_joined(vocabulary, tables, [text.encode() for text in texts])
     assert [part.tolist() for part in np.split(ids, np.cumsum(counts)[:-1])] == expected
     return len(texts)
+
+
+AT_HAND = sorted(path.stem.removeprefix("ggml-vocab-") for path in VOCABS.glob("ggml-vocab-*.gguf"))
+
+
+@pytest.mark.parametrize("name", AT_HAND or ["none"])
+@given(data=st.data())
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+def test_any_texts_together_have_the_ids_of_each_alone(
+    name: str, data: st.DataObject, load: Callable[[str], Vocabulary], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under every vocabulary at hand, cut or joined, in blocks of a few texts: scraps, pieces and any characters."""
+    vocabulary = load(name)
+    monkeypatch.setattr(bulk, "FEW", 0)
+    monkeypatch.setattr(bulk, "BLOCK", data.draw(st.integers(1, 20)))
+    monkeypatch.setattr(bulk, "MOSTLY", data.draw(st.sampled_from([0.0, 0.5, 1.0])))
+    piece = st.integers(0, len(vocabulary) - 1).map(lambda i: vocabulary.pieces[i].decode(errors="ignore"))
+    scrap = st.sampled_from(SCRAPS) | piece | st.text(max_size=4)
+    texts = data.draw(st.lists(st.lists(scrap, min_size=1, max_size=8).map("".join), min_size=1, max_size=30))
+    expected = []
+    for text in list(texts):
+        try:
+            expected.append(vocabulary.literal(text))
+        except BuildError:  # cannot be an opcode: then all are refused together
+            with pytest.raises(BuildError):
+                tokenize_bulk(vocabulary, texts)
+            texts.remove(text)
+    if texts:
+        ids, offsets = tokenize_bulk(vocabulary, texts)
+        assert [part.tolist() for part in np.split(ids, offsets[1:-1])] == expected
 
 
 @pytest.mark.parametrize("name", ["gpt-2", "starcoder", "qwen2", "llama-bpe"])
