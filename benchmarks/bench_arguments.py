@@ -34,7 +34,8 @@ from kernel.shape.schema import read_parameters
 from kernel.shape.shape import seq
 from kernel.text.vocabulary import Vocabulary
 from kernel.write.matcher import Matcher
-from kernel.write.slots import tokenizer
+from kernel.write.slots import Slot, tokenizer
+from kernel.write.stage import TriePlace
 from kernel.write.stages import Stages
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -138,9 +139,9 @@ def kind(name: str, properties: Row, values: list[Row], vocabulary: Vocabulary, 
             bare: LLMatcher | None = None
             for token in ids:
                 place = matcher.place
-                if place.slot is not None and bare is None:
+                if isinstance(place, Slot) and bare is None:
                     bare = prototype.deep_copy()  # as ours: what the engine has learned of the grammar is shared
-                if place.slot is None:
+                if isinstance(place, TriePlace):
                     began = time.perf_counter_ns()
                     stages.legal(place)
                     middle = time.perf_counter_ns()
@@ -177,8 +178,8 @@ def _bare(_: Matcher, bare: LLMatcher, mask: Any, token: int) -> float:
 
 def _slot(matcher: Matcher, _: LLMatcher, __: Any, token: int) -> float:
     began = time.perf_counter_ns()
-    assert matcher.place.slot is not None
-    matcher.place.slot.mask()
+    assert isinstance(matcher.place, Slot)
+    matcher.place.mask()
     matcher.consume(token)
     return (time.perf_counter_ns() - began) / 1000
 

@@ -1,4 +1,8 @@
-"""How an opcode that was begun can be ended in few ids, so that a budget always suffices. Knows no model and no row."""
+"""The shortest legal completion of a partly written opcode; it is written when the budget of ids runs out.
+
+In a trie the completion is the shortest way to a leaf, counted with what its exit still needs. In a slot the text is
+read once more by the recogniser, which knows the shortest rest of it, also when an id ended inside a character.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel.errors import OpcodeError
+from kernel.shape.lengths import UTF8, longest_rest
 from kernel.shape.recogniser import Recogniser
-from kernel.shape.shape import Alt, Both, Chars, Except, Repeat, Scalar, Seq, Shape, Text
 from kernel.shape.states import State, next_chars
 from kernel.text.vocabulary import Vocabulary
 from kernel.write.slots import Grammar
-from kernel.write.stages import END, Place, Stages
-
-UTF8 = 4
-"""Bytes of the longest character."""
+from kernel.write.stage import Exit, Stage, TriePlace
 
 
 class Reading:
     """The text of a slot as a recogniser has read it, with the bytes of a character that is not complete yet."""
 
-    __slots__ = ("_closing", "pending", "state")
+    __slots__ = ("_ending", "pending", "state")
 
-    def __init__(self, closing: SlotClosing, state: State, pending: bytes = b"") -> None:
-        self._closing = closing
+    def __init__(self, ending: SlotEnding, state: State, pending: bytes = b"") -> None:
+        self._ending = ending
         self.state = state
         self.pending = pending
 
@@ -41,15 +42,15 @@ class Reading:
                 whole = len(data) - back if width > back else whole
                 break
         text = data[:whole].decode()
-        return Reading(self._closing, self._closing.recogniser.read(text, self.state), data[whole:])
+        return Reading(self._ending, self._ending.recogniser.read(text, self.state), data[whole:])
 
     def ids(self) -> list[int]:
         """Return ids that end the text; raises OpcodeError when it cannot be ended."""
-        return self._closing.ids(self)
+        return self._ending.ids(self)
 
 
-class SlotClosing:
-    """Ends texts of one grammar."""
+class SlotEnding:
+    """Ends texts of one grammar, in the ids of the vocabulary."""
 
     def __init__(self, grammar: Grammar, vocabulary: Vocabulary) -> None:
         self.grammar = grammar
@@ -61,10 +62,10 @@ class SlotClosing:
     @cached_property
     def most(self) -> int | None:
         """At most so many ids end a text from anywhere in it; None where no number is known."""
-        return ceiling(self.recogniser, self.grammar.shape)
+        return longest_rest(self.recogniser, self.grammar.shape)
 
     def ids(self, reading: Reading) -> list[int]:
-        """Return few ids that end what was read."""
+        """Return few ids that end what was read; raises OpcodeError when it cannot be ended."""
         if not reading.pending and reading.state in self._known:
             return self._known[reading.state]
         head, state = self._complete(reading)
@@ -136,122 +137,52 @@ def _pieces(vocabulary: Vocabulary) -> dict[bytes, int]:
     return known
 
 
-class Closing:
+class Ending:
     """Ends opcodes of a chain of stages from any place."""
 
-    def __init__(self, stages: Stages) -> None:
+    def __init__(self, stages: Sequence[Stage], grammars: Sequence[Grammar], vocabulary: Vocabulary) -> None:
         self.stages = stages
-        self.slots = [SlotClosing(grammar, stages.vocabulary) for grammar in stages.grammars]
+        self.slots = {grammar: SlotEnding(grammar, vocabulary) for grammar in grammars}
         self._costs: dict[int, NDArray[np.int64]] = {}
 
-    def costs(self, stage: int) -> NDArray[np.int64]:
+    def costs(self, number: int) -> NDArray[np.int64]:
         """Return, for each rank of a stage's trie, the ids from its root to the end of the opcode that way."""
-        known = self._costs.get(stage)
+        known = self._costs.get(number)
         if known is None:
-            trie, targets = self.stages.stages[stage].trie, np.asarray(self.stages.stages[stage].targets)
-            beyond = {int(t): self._beyond(int(t)) for t in np.unique(targets)}
-            total = np.diff(trie.starts) + np.vectorize(beyond.__getitem__, otypes=[np.int64])(targets)
-            known = self._costs[stage] = total[trie.order]
+            stage = self.stages[number]
+            beyond = np.array([self._beyond(exit_) for exit_ in stage.exits], np.int64)
+            total = np.diff(stage.trie.starts) + beyond[np.asarray(stage.exit_of)]
+            known = self._costs[number] = total[stage.trie.order]
         return known
 
-    def _beyond(self, target: int) -> int:
-        if target == END:
-            return 0
-        if target < END:
-            return len(self.slots[-2 - target].start.ids())
-        return int(self.costs(target).min())
+    def _beyond(self, exit_: Exit) -> int:
+        """Return how many ids end an opcode behind an exit."""
+        match exit_:
+            case None:
+                return 0
+            case Grammar():
+                return len(self.slots[exit_].start.ids())
+        return int(self.costs(exit_.stage).min())
 
-    def ids(self, place: Place) -> list[int]:
+    def ids(self, place: TriePlace) -> list[int]:
         """Return few ids that end the opcode from a place in a trie."""
         out: list[int] = []
-        while place.stage >= 0:
-            stage = self.stages.stages[place.stage]
+        while True:
+            stage = self.stages[place.stage]
             trie = stage.trie
             if place.edge < 0:
                 low, high = trie._edge_lo[trie._node_start[place.node]], trie._node_hi[place.node]
                 depth = trie._node_depth[place.node]
             else:
                 low, high = trie.bounds(place.edge)
-                depth = trie._node_depth[place.node] + place.at - self._edge_start(place)
+                depth = place.at - trie._starts[trie._order[low]]
             rank = low + int(self.costs(place.stage)[low:high].argmin())
             leaf = trie._order[rank]
             out += trie.sequence(leaf)[depth:].tolist()
-            target = stage.targets[leaf]
-            if target < END:
-                return out + self.slots[-2 - target].start.ids()
-            place = Place(target)
-        return out
-
-    def _edge_start(self, place: Place) -> int:
-        trie = self.stages.stages[place.stage].trie
-        leaf = trie._order[trie._edge_lo[place.edge]]
-        return int(trie._starts[leaf] + trie._node_depth[place.node])
-
-
-def ceiling(recogniser: Recogniser, shape: Shape) -> int | None:
-    """Return how many bytes at most end a text of the shape from anywhere in it; None where no number is known."""
-
-    def least(part: Shape) -> int:
-        text = recogniser.minimal(part)
-        return 0 if text is None else len(text.encode())
-
-    def most(parts: Sequence[int | None]) -> int | None:
-        known = [part for part in parts if part is not None]
-        return max(known, default=0) if len(known) == len(parts) else None
-
-    memo: dict[int, int | None] = {}
-
-    def of(part: Shape) -> int | None:
-        if id(part) not in memo:
-            memo[id(part)] = measure(part)
-        return memo[id(part)]
-
-    def measure(part: Shape) -> int | None:
-        match part:
-            case Text(text):
-                return len(text.encode())
-            case Chars():
-                return UTF8
-            case Seq(parts):
-                after = 0
-                ends: list[int | None] = []
-                for each in reversed(parts):
-                    end = of(each)
-                    ends.append(None if end is None else end + after)
-                    after += least(each)
-                return most(ends)
-            case Alt(parts):
-                return most([of(each) for each in parts])
-            case Scalar(inner):
-                return of(inner)
-            case Repeat(inner, low, _):
-                end = of(inner)
-                return None if end is None else end + max(0, low - 1) * least(inner)
-            case Both() | Except():
-                return longest(part)
-        return None
-
-    return of(shape)
-
-
-def longest(shape: Shape) -> int | None:
-    """Return the bytes of the longest text of a shape, or more; None when there is no longest."""
-    match shape:
-        case Text(text):
-            return len(text.encode())
-        case Chars(ranges):
-            return len(chr(ranges[-1][1]).encode()) if ranges else 0
-        case Seq(parts):
-            sizes = [longest(part) for part in parts]
-            return None if None in sizes else sum(size for size in sizes if size is not None)
-        case Alt(parts):
-            sizes = [longest(part) for part in parts]
-            return None if None in sizes else max((size for size in sizes if size is not None), default=0)
-        case Scalar(part) | Except(part):
-            return longest(part)
-        case Repeat(part, _, high):
-            size = longest(part)
-            return None if size is None or high is None else size * high
-        case Both(parts):
-            return min((size for part in parts if (size := longest(part)) is not None), default=None)
-    return None
+            match stage.exits[stage.exit_of[leaf]]:
+                case None:
+                    return out
+                case Grammar() as grammar:
+                    return out + self.slots[grammar].start.ids()
+                case TriePlace() as place:
+                    pass

@@ -1,4 +1,8 @@
-"""Where in its opcode a decision stands: legal ids, the step forward, the way back. Knows no model and no rule."""
+"""A cursor over compiled opcodes: the legal next ids, the step forward, the steps back, the end within a budget.
+
+It walks the tries of `stages.py` and the slots of `slots.py` alike. A place in a trie is a value, so a step back is the
+place before; a slot is one object that moves, so it is told to move back.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel.errors import ContextError, NoLegalOpcodeError
-from kernel.write.ending import Closing, Reading
-from kernel.write.stages import FINISHED, Place, Stages
+from kernel.write.ending import Reading
+from kernel.write.slots import Grammar, Slot
+from kernel.write.stage import Place
+from kernel.write.stages import Stages
 
 
 class Matcher:
     """A cursor over compiled opcodes, at the start when made.
 
     Args:
-        budget: ids that the opcode may have in all; None is no limit. With one, `closing_instead` says when it is
+        budget: ids that the opcode may have in all; None is no limit. With one, `ending_instead` says when it is
             time to end.
     Raises:
         ContextError: not even the shortest opcode fits into the budget.
@@ -26,21 +32,18 @@ class Matcher:
         self.ids: list[int] = []
         self._places: list[Place] = [stages.start]
         self._readings: list[Reading | None] = [None]
-        if "closing" not in stages.memo:
-            stages.memo["closing"] = Closing(stages)
-        self._closing: Closing = stages.memo["closing"]
-        if budget is not None and (needed := len(self.closing())) > budget:
+        if budget is not None and (needed := len(self.ending())) > budget:
             raise ContextError(f"the shortest opcode has {needed} ids, but there is room for {budget}")
 
     @property
     def place(self) -> Place:
-        """The state of the walk; `Stages.legal`, `advance` and `is_end` work on it."""
+        """The place that the walk has reached."""
         return self._places[-1]
 
     @property
     def ended(self) -> bool:
         """Whether the opcode is complete."""
-        return self.stages.is_end(self.place)
+        return self._places[-1] is None
 
     @property
     def text(self) -> bytes:
@@ -54,18 +57,20 @@ class Matcher:
     def consume(self, token: int) -> None:
         """Take one id; raises NoLegalOpcodeError, and moves nothing, when it is not legal here."""
         place = self._places[-1]
-        slot = place.slot
-        if slot is not None:  # one slot object moves along, what a copy would cost is as much as the move itself
-            if not slot.take(token):
-                self._places[-1] = self._again(place)
+        match place:
+            case None:
                 raise self._illegal(token)
-            if slot.ended:
-                place = FINISHED
-        else:
-            try:
-                place = self.stages.advance(place, token)
-            except KeyError:
-                raise self._illegal(token) from None
+            case Slot():
+                if not place.take(token):
+                    self._renew(place)
+                    raise self._illegal(token)
+                if place.ended:
+                    place = None
+            case _:
+                try:
+                    place = self.stages.advance(place, token)
+                except KeyError:
+                    raise self._illegal(token) from None
         self._places.append(place)
         self._readings.append(None)
         self.ids.append(token)
@@ -74,19 +79,17 @@ class Matcher:
         piece = self.stages.vocabulary.pieces[token]
         return NoLegalOpcodeError(f"id {token} ({piece!r}) is not legal after {self.text!r}")
 
-    def _again(self, place: Place) -> Place:
-        """Return a place in a slot anew; one that met an illegal id is of no more use to its engine."""
+    def _renew(self, broken: Slot) -> None:
+        """Put a new slot where one met an illegal id, which makes it useless to its engine."""
         first = self._slot_begin(len(self.ids))
-        slot = self.stages.grammars[-2 - place.stage].start()
+        slot = broken.grammar.start()
         for token in self.ids[first:]:
             slot.take(token)
-        for at in range(first, len(self._places)):
-            self._places[at] = Place(place.stage, slot=slot)
-        return self._places[-1]
+        self._places[first:] = [slot] * (len(self._places) - first)
 
     def _slot_begin(self, position: int) -> int:
         """Return after how many ids the slot at a position was entered."""
-        while position > 0 and self._places[position - 1].slot is not None:
+        while position > 0 and isinstance(self._places[position - 1], Slot):
             position -= 1
         return position
 
@@ -97,9 +100,9 @@ class Matcher:
         """
         out: list[int] = []
         place = self.place
-        while not self.stages.is_end(place):
-            if place.slot is not None:
-                return out + place.slot.forced()
+        while place is not None:
+            if isinstance(place, Slot):
+                return out + place.forced()
             ids = self.stages.legal(place)
             if len(ids) != 1:
                 break
@@ -113,45 +116,46 @@ class Matcher:
             raise ValueError(f"cannot take back {count} of {len(self.ids)} ids")
         if count:
             left = len(self.ids) - count
-            slot = self._places[left].slot
-            if slot is not None:  # what was taken since is taken back; the end is a step of the same slot
-                slot.back(count)
+            place = self._places[left]
+            if isinstance(place, Slot):  # all ids since were its own; the one that ended the opcode as well
+                place.back(count)
             del self._places[-count:], self._readings[-count:], self.ids[-count:]
 
     # -- the budget ----------------------------------------------------------------------------------------------
 
-    def closing(self) -> list[int]:
+    def ending(self) -> list[int]:
         """Return few ids that end the opcode from here; none when it has ended."""
-        if self.place.slot is None:
-            return self._closing.ids(self.place)
-        reading = self._reading(len(self.ids))
-        assert reading is not None
-        return list(reading.ids())
+        match self.place:
+            case None:
+                return []
+            case Slot(grammar=grammar):
+                return list(self._reading(grammar, len(self.ids)).ids())
+            case place:
+                return self.stages.ending.ids(place)
 
-    def closing_instead(self, token: int) -> list[int] | None:
+    def ending_instead(self, token: int) -> list[int] | None:
         """Return ids that end the opcode now, if after this (legal) id the budget might not suffice to do so."""
         if self.budget is None:
             return None
         left = self.budget - len(self.ids) - 1
         place = self.place
-        if place.slot is not None:
-            most = self._closing.slots[-2 - place.stage].most
+        if isinstance(place, Slot):
+            most = self.stages.ending.slots[place.grammar].most
             if most is not None and most <= left:
                 return None
         self.consume(token)
-        needed = len(self.closing())
+        needed = len(self.ending())
         self.rollback(1)
-        return None if needed <= left else self.closing()
+        return None if needed <= left else self.ending()
 
-    def _reading(self, position: int) -> Reading | None:
+    def _reading(self, grammar: Grammar, position: int) -> Reading:
         """Return how the text of the slot has been read after so many ids; read on from where it was last."""
         start, first = position, self._slot_begin(position)
         while self._readings[start] is None and start > first:
             start -= 1
         reading = self._readings[start]
         if reading is None:
-            stage = self._places[start].stage
-            reading = self._readings[start] = self._closing.slots[-2 - stage].start
+            reading = self._readings[start] = self.stages.ending.slots[grammar].start
         pieces = self.stages.vocabulary.pieces
         for at in range(start, position):
             reading = self._readings[at + 1] = reading.after(pieces[self.ids[at]])

@@ -91,7 +91,7 @@ def write(
                 source = BRANCH
             done = len(matcher.ids)
             token = picked.pop()
-            closing = matcher.closing_instead(token)
+            closing = matcher.ending_instead(token)
             if closing is not None:
                 for token in closing:
                     matcher.consume(token)
@@ -110,7 +110,7 @@ def _force(matcher: Matcher) -> int:
     """Take what follows without a choice, as far as the budget allows it; return how many ids that were."""
     taken = 0
     for token in matcher.forced():
-        if matcher.closing_instead(token) is not None:
+        if matcher.ending_instead(token) is not None:
             break
         matcher.consume(token)
         taken += 1

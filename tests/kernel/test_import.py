@@ -295,4 +295,4 @@ def test_a_request_becomes_a_call(folder: Path, vocab_ggufs: dict[str, Path]) ->
     assert call.decision is not None
     assert sorted(call.decision.texts) == ["get_weather", "set-timer"]
     assert call.written.closed == 0
-    assert Matcher(Stages([form("tagged").shape("mytools", cartridge.opcodes[1])], vocabulary)).closing()
+    assert Matcher(Stages([form("tagged").shape("mytools", cartridge.opcodes[1])], vocabulary)).ending()

@@ -21,7 +21,7 @@ from kernel.shape.schema import read_parameters, read_value
 from kernel.shape.shape import seq
 from kernel.text.vocabulary import CONTROL, Vocabulary
 from kernel.write.matcher import Matcher
-from kernel.write.slots import Grammar
+from kernel.write.slots import Grammar, Slot
 from kernel.write.stages import Stages
 from kernel.write.writer import write
 
@@ -110,10 +110,10 @@ def sample(stages: Stages, rng: random.Random, budget: int, ending: float) -> Ma
     matcher = Matcher(stages, budget)
     while not matcher.ended:
         token = int(rng.choice(matcher.legal()))
-        if matcher.place.slot is not None and rng.random() < ending:
-            token = matcher.closing()[0]
-        closing = matcher.closing_instead(token)
-        for each in [token] if closing is None else closing:
+        if isinstance(matcher.place, Slot) and rng.random() < ending:
+            token = matcher.ending()[0]
+        instead = matcher.ending_instead(token)
+        for each in [token] if instead is None else instead:
             matcher.consume(each)
     return matcher
 
@@ -283,8 +283,8 @@ def test_control_and_empty_ids_are_never_legal_in_a_slot(vocabulary: Vocabulary)
     legal = matcher.legal()
     assert len(legal) > len(vocabulary) // 2
     assert vocabulary.is_text[legal].all()
-    assert matcher.place.slot is not None
-    mask = matcher.place.slot.mask()
+    assert isinstance(matcher.place, Slot)
+    mask = matcher.place.mask()
     bits = np.unpackbits(mask.view(np.uint8), bitorder="little", count=len(vocabulary))
     assert np.flatnonzero(bits).tolist() == legal.tolist()
 
@@ -307,7 +307,7 @@ def test_a_half_written_character_is_completed_when_the_budget_ends(vocab_ggufs:
         matcher = Matcher(stages)
         for token in ids[:end]:
             matcher.consume(token)
-        for token in matcher.closing():
+        for token in matcher.ending():
             matcher.consume(token)
         json.loads(arguments(matcher.text.decode()))
 
@@ -330,14 +330,14 @@ def test_a_matcher_goes_back_inside_a_slot(kind: str, vocabulary: Vocabulary) ->
             with pytest.raises(NoLegalOpcodeError):
                 matcher.consume(banned)
         else:
-            matcher.consume(matcher.closing()[0] if what > 0.7 else int(rng.choice(matcher.legal())))
+            matcher.consume(matcher.ending()[0] if what > 0.7 else int(rng.choice(matcher.legal())))
         straight = Matcher(stages)
         for token in matcher.ids:
             straight.consume(token)
         assert matcher.legal().tolist() == straight.legal().tolist()
         assert matcher.ended == straight.ended
         if not matcher.ended:
-            assert matcher.closing() == straight.closing()
+            assert matcher.ending() == straight.ending()
 
 
 # -- with a scripted model -----------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from kernel.shape.listing import texts
 from kernel.shape.schema import read_parameters, read_value
 from kernel.shape.shape import Scalar, Shape, Text, alt, seq
 from kernel.text.vocabulary import Vocabulary
-from kernel.write import stages as stages_module
+from kernel.write import builder as builder_module
 from kernel.write.matcher import Matcher
 from kernel.write.stages import Stages
 
@@ -45,7 +45,7 @@ def said(stages: Stages) -> list[str]:
     stack: list[tuple[Any, tuple[int, ...]]] = [(stages.start, ())]
     while stack:
         at, ids = stack.pop()
-        if stages.is_end(at):
+        if at is None:
             found.append(stages.vocabulary.join(ids).decode())
         for token in stages.legal(at)[::-1].tolist():
             stack.append((stages.advance(at, token), (*ids, token)))
@@ -88,7 +88,7 @@ def test_the_paths_are_the_texts_of_the_shape(vocab_ggufs: dict[str, Path], draw
     if len(wanted) > 20_000:
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stages_module, "WHOLE", limit)
+        patch.setattr(builder_module, "WHOLE", limit)
         found = said(Stages([shape], _gpt2(vocab_ggufs)))
     assert set(found) == wanted
     assert len(found) == len(wanted), "a text has two paths"
@@ -143,7 +143,7 @@ def walk(stages: Stages, ids: list[int]) -> None:
     for token in ids:
         assert token in stages.legal(place_), stages.vocabulary.pieces[token]
         place_ = stages.advance(place_, token)
-    assert stages.is_end(place_)
+    assert place_ is None
 
 
 def test_after_a_digit_both_another_digit_and_the_end_may_follow(vocabulary: Vocabulary) -> None:
@@ -217,7 +217,7 @@ def test_a_forced_run_ends_where_a_choice_begins(vocabulary: Vocabulary) -> None
     stages = Stages([Text(" only this\n")], vocabulary)
     matcher = Matcher(stages)
     assert matcher.forced() == vocabulary.plain(" only this\n")
-    assert matcher.closing() == matcher.forced()
+    assert matcher.ending() == matcher.forced()
     with pytest.raises(ContextError, match="the shortest opcode has"):
         Matcher(stages, budget=1)
 
@@ -225,14 +225,14 @@ def test_a_forced_run_ends_where_a_choice_begins(vocabulary: Vocabulary) -> None
 def test_a_budget_leads_to_the_shortest_end(vocabulary: Vocabulary) -> None:
     """When the id after next would be one too many, the shortest text is closed instead."""
     stages = Stages([place(x=9999, y=9999)], vocabulary)
-    shortest = Matcher(stages).closing()
+    shortest = Matcher(stages).ending()
     assert len(shortest) == min(len(vocabulary.plain(f' place {{"x":{n},"y":{n}}}{CLOSER}')) for n in range(10))
     matcher = Matcher(stages, budget=len(shortest))
     rng = random.Random(2)
     while not matcher.ended:
         token = int(rng.choice(matcher.legal()))
-        closing = matcher.closing_instead(token)
-        for each in [token] if closing is None else closing:
+        ending = matcher.ending_instead(token)
+        for each in [token] if ending is None else ending:
             matcher.consume(each)
     assert len(matcher.ids) <= len(shortest)
     json.loads(matcher.text.decode().split(" ", 2)[2].split("\n")[0])
