@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernel.errors import BuildError
-from kernel.shape.listing import Counter, texts
-from kernel.shape.listing import LISTED
+from kernel.shape.listing import LISTED, Counter, texts
 from kernel.shape.shape import Alt, Ref, Scalar, Seq, Shape, Text, seq
 from kernel.shape.states import Stack
 from kernel.text.bulk import tokenize_bulk
