@@ -122,7 +122,7 @@ def test_a_compressed_log_broken_anywhere_never_verifies_what_was_not_written(
             assert (found, reader.outcome) == (written, outcome)
 
 
-def test_broken_packing_is_named(tmp_path: Path, counter: SimpleNamespace) -> None:
+def test_broken_compression_is_named(tmp_path: Path, counter: SimpleNamespace) -> None:
     """Garbage inside the stream: the line where it ends and the decompressor's reason."""
     path, lines = tmp_path / "log.gz", counter.write(tmp_path / "log.jsonl").read_bytes().splitlines(keepends=True)
     good = zlib.compressobj(wbits=31)
