@@ -1,7 +1,20 @@
-"""Lexicographic order of many id sequences and the ids that neighbours share. Knows no text and no tree.
+"""Sorts many id sequences and counts the leading ids that neighbours share.
 
-Sequence i is `ids[offsets[i]:offsets[i + 1]]`. A sequence that begins another one sorts before it. The sort packs
-as many ids as fit into one 64-bit key, sorts once, and goes on only with the sequences that are still equal.
+Sequence i is `ids[offsets[i]:offsets[i + 1]]`; one that begins another one sorts before it. The sort is a radix sort
+from the left: as many ids as fit are packed into one 64-bit key for each sequence, the keys are sorted, and the next
+round goes on with the sequences whose keys are still equal. Here with two ids in a key, written as hexadecimal digits;
+an id is packed as id + 1, and 0 stands for the end of a sequence:
+
+    sequence            round 1: ids 0 and 1        round 2: ids 2 and 3, of the open run only
+    0: 5 6 7            67                          2: 50   done
+    1: 5 6 8 9          67             sorted:      3: 67   00   sorted: 3, 0, 1
+    2: 4                50             2, then      0: 67   80
+    3: 5 6              67             0, 1, 3      1: 67   9a
+
+    order   2  3  0  1          the sequences 4 | 5 6 | 5 6 7 | 5 6 8 9
+    shared  0  0  2  2          leading ids in common with the sequence before: where two keys begin to differ
+
+In the rounds after the first, the number of the run stands above the ids in the key, so all runs are sorted at once.
 """
 
 from __future__ import annotations
@@ -32,7 +45,13 @@ class Ordering:
 
     @classmethod
     def of(cls, ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> Ordering:
-        """Sort the sequences; raises BuildError when the arrays do not describe sequences of ids >= 0."""
+        """Sort the sequences; raises BuildError when the arrays do not describe sequences of ids >= 0.
+
+        >>> ids = np.array([5, 6, 7, 5, 6, 8, 9, 4, 5, 6], np.int32)
+        >>> ordering = Ordering.of(ids, np.array([0, 3, 7, 8, 10]))
+        >>> ordering.order.tolist(), ordering.shared.tolist()
+        ([2, 3, 0, 1], [0, 0, 2, 2])
+        """
         check(ids, offsets)
         starts = offsets.astype(np.int32)
         order, shared = _sort(ids, starts)
@@ -130,15 +149,15 @@ def _sort(ids: NDArray[np.int32], starts: NDArray[np.int32]) -> tuple[NDArray[np
     if not len(ids):
         return order, shared
     longest = int((starts[1:] - starts[:-1]).max())
-    depth = _common(ids, starts)
-    bits = (int(ids.max()) + 1).bit_length()  # 0 stands for "ended", so every id moves up by one
-    open_ = order.copy()  # ranks whose sequence still equals a neighbour
-    key = np.zeros(n, np.uint64)  # which run of equal sequences each of them is in
-    groups = 1
+    depth = _common(ids, starts)  # how many leading ids are compared already
+    bits = (int(ids.max()) + 1).bit_length()
+    open_ = order.copy()  # the ranks whose sequence still equals a neighbour
+    key = np.zeros(n, np.uint64)  # the run of equal sequences that each of them is in
+    runs = 1
     while len(open_):
-        width = min((64 - (groups - 1).bit_length()) // bits, longest - depth + 1)
+        width = min((64 - (runs - 1).bit_length()) // bits, longest - depth + 1)
         sequences = order[open_]
-        _append(key, ids, starts, sequences, depth, width, bits)
+        _pack(key, ids, starts, sequences, depth, width, bits)
         by = np.argsort(key)
         key = key[by]
         sequences = sequences[by]
@@ -146,16 +165,14 @@ def _sort(ids: NDArray[np.int32], starts: NDArray[np.int32]) -> tuple[NDArray[np
         order[open_] = sequences
         left = starts[sequences + 1]
         left -= starts[sequences]
-        left -= np.int32(depth)
+        left -= np.int32(depth)  # ids from `depth` on
         differ = key[1:] ^ key[:-1]
-        equal = np.zeros(len(differ), np.int32)
-        for j in range(1, width + 1):
-            equal += differ < np.uint64(1 << (bits * (width - j)))
-        np.minimum(equal, left[1:], out=equal)
+        equal = _equal_ids(differ, width, bits)
+        np.minimum(equal, left[1:], out=equal)  # where both have ended, the packed zeros are equal as well
         equal += np.int32(depth)
-        if groups == 1:
+        if runs == 1:
             shared[open_[1:]] = equal
-        else:
+        else:  # neighbours in two runs were told apart in an earlier round
             inside = (differ >> np.uint64(bits * width)) == 0
             shared[open_[1:][inside]] = equal[inside]
         same = np.zeros(len(key) + 1, np.bool_)
@@ -164,13 +181,13 @@ def _sort(ids: NDArray[np.int32], starts: NDArray[np.int32]) -> tuple[NDArray[np
         heads = ~same[:-1][goes_on]
         open_ = open_[goes_on]
         key = np.cumsum(heads, dtype=np.uint64)
-        groups = int(key[-1]) if len(key) else 0
+        runs = int(key[-1]) if len(key) else 0
         key -= np.uint64(1)
         depth += width
     return order, shared
 
 
-def _append(
+def _pack(
     key: NDArray[np.uint64],
     ids: NDArray[np.int32],
     starts: NDArray[np.int32],
@@ -179,7 +196,16 @@ def _append(
     width: int,
     bits: int,
 ) -> None:
-    """Shift the next `width` ids of each sequence into its key; block by block, to stay small and in the cache."""
+    """Shift the next `width` ids of each sequence into its key; block by block, to stay small and in the cache.
+
+    The example of the header, first round:
+
+    >>> ids, starts = np.array([5, 6, 7, 5, 6, 8, 9, 4, 5, 6], np.int32), np.array([0, 3, 7, 8, 10], np.int32)
+    >>> key = np.zeros(4, np.uint64)
+    >>> _pack(key, ids, starts, np.arange(4, dtype=np.int32), depth=0, width=2, bits=4)
+    >>> [hex(k) for k in key.tolist()]
+    ['0x67', '0x67', '0x50', '0x67']
+    """
     for block in range(0, len(key), BLOCK):
         chosen = sequences[block : block + BLOCK]
         at = starts[chosen].astype(np.intp)
@@ -193,6 +219,18 @@ def _append(
             following *= left > j
             part |= following.view(np.uint32)
             at += 1
+
+
+def _equal_ids(differ: NDArray[np.uint64], width: int, bits: int) -> NDArray[np.int32]:
+    """Return how many leading ids of two keys are equal, from the bits in which the keys differ.
+
+    >>> _equal_ids(np.array([0x67 ^ 0x67, 0x67 ^ 0x68, 0x67 ^ 0x50], np.uint64), width=2, bits=4).tolist()
+    [2, 1, 0]
+    """
+    equal = np.zeros(len(differ), np.int32)
+    for j in range(1, width + 1):
+        equal += differ < np.uint64(1 << (bits * (width - j)))
+    return equal
 
 
 def _common(ids: NDArray[np.int32], starts: NDArray[np.int32]) -> int:
