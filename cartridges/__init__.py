@@ -1,1 +1,1 @@
-"""The cartridges that ship; each comes through the same door as an outside one."""
+"""The cartridges that come with the kernel. They are found and loaded like any other author's."""

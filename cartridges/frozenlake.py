@@ -1,4 +1,4 @@
-"""Gymnasium's frozen lake as a cartridge, to show the adapter: run cartridges.frozenlake."""
+"""Gymnasium's frozen lake as a cartridge, an example of `kit.gymnasium`: run cartridges.frozenlake."""
 
 from __future__ import annotations
 

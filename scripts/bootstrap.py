@@ -1,7 +1,7 @@
-"""Set everything up below this folder: .venv, pinned packages, llama.cpp, the default model. Run by `make setup`.
+"""Sets up everything below this folder: .venv, pinned packages, llama.cpp, the default model. Run it by `make setup`.
 
-Each step leaves a mark in .venv/setup.json when it is done, so a second run is quick and an interrupted one goes on.
-Needs the standard library only. Knows nothing of the kernel but its command `models pull`.
+Each finished step leaves a mark in .venv/setup.json. So a second run is quick, and an interrupted one goes on where it
+stopped. The script needs nothing but Python's standard library.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What set-up says while it works, and how it runs other programs. Knows nothing of what it sets up."""
+"""The moving line that shows the progress of the set-up, and a function that runs a program behind it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""llama-cpp-python out of its source archive: portable, without the parts we never call, with visible progress.
+"""Builds llama-cpp-python from its source archive: for any processor, without the parts we never call, with progress.
 
-The half-built tree of an interrupted run is used again; the finished wheel is kept, so a switch back costs nothing.
+The build of an interrupted run is continued. The finished wheel is kept, so that switching back costs nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The packages of requirements.txt, each checked against its hashes. Knows where .venv and the lock file are."""
+"""Installs the packages of requirements.txt, each checked against its hashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A house that takes requests in everyday words: lights, heater, door, blinds, music, vacuum, timer."""
+"""A simulated house that takes requests in everyday words: lights, heater, door, blinds, music, vacuum, timer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A simulated house: all that a command does to it. Knows no prompt, no screen and no model."""
+"""The rules of the simulated house: its state, and what each command changes in it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What one can tell the house, as two sets of opcodes: words that stand for one thing each, and typed arguments.
-
-Knows no state and no prompt.
-"""
+"""The two sets of opcodes of the house: `commands` (a word for each value) and `typed` (numbers and free text)."""
 
 from __future__ import annotations
 

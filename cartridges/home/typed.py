@@ -1,4 +1,4 @@
-"""What the model reads before it says a command with typed arguments: worked examples, then the request."""
+"""The prompt for the typed opcodes: worked examples in two orders, then the request."""
 
 from __future__ import annotations
 

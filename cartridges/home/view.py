@@ -1,4 +1,4 @@
-"""What the model reads before a command, and the house as a small table."""
+"""The view of the house: the prompt of a request, and a table of the devices."""
 
 from __future__ import annotations
 

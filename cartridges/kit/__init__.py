@@ -1,1 +1,1 @@
-"""What cartridges share: forms of prompt, a planner by search, tools out of a list, Gymnasium's environments."""
+"""Parts for cartridges: prompt forms, a breadth-first planner, small rules, adapters for tool lists and Gymnasium."""

@@ -2,7 +2,7 @@
 
     make = lambda: wrap("FrozenLake-v1", ("left", "down", "right", "up"), name="lake")
 
-Knows no environment. Needs the package `gymnasium`: pip install 'cartridge-kernel[gym]'.
+It needs the package `gymnasium`: pip install 'cartridge-kernel[gym]'.
 """
 
 from __future__ import annotations

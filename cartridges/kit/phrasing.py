@@ -1,7 +1,7 @@
-"""The forms of prompt that cartridges share: what commands mean, and marked options.
+"""Prompt forms for cartridges: a guide of commands, and a list of options of which the best is marked.
 
-A piece of template text never ends in a space: what follows brings its own, because whole words and a lone space are
-cut into different tokens.
+A piece of template text never ends in a space. The text behind it begins with one, because a tokenizer cuts a word with
+its space and a lone space differently.
 """
 
 from __future__ import annotations

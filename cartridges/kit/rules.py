@@ -1,4 +1,4 @@
-"""Small pieces that engines, planners and views share: the state hash, refusals, the check of what they are given."""
+"""Small functions for engines, planners and views: the state hash, errors for what is refused, the engine's type."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Tools that were declared elsewhere as a cartridge: schemas from a file, functions that carry them out.
+"""Makes a cartridge of a tool list: JSON Schemas from a file, and a module with a function for each tool.
 
-`python -m kernel import` writes cartridges of this kind. Knows no tool by name.
+`python -m kernel import` writes cartridges of this kind.
 """
 
 from __future__ import annotations

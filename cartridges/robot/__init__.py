@@ -1,4 +1,4 @@
-"""A robot on a simulated floor: drive, turn, speak, stop, within bounds that no command can leave."""
+"""A robot on a simulated floor: it drives, turns, speaks and stops, and no command can make it collide."""
 
 from __future__ import annotations
 

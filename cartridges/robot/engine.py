@@ -1,4 +1,4 @@
-"""A simulated robot on a simulated floor: what it may do and what comes of it. Knows no plan, no prompt, no screen."""
+"""The rules of the robot's floor: which commands are legal, and what they change."""
 
 from __future__ import annotations
 

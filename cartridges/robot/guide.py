@@ -1,6 +1,6 @@
-"""What each command means, and what one could say to get it. Knows no prompt.
+"""The guide of the robot: what each command means, when one wants it, and a request that it answers.
 
-Written for the prompt alone; none of it stands in the labelled set.
+The texts were written for the prompt. None of them stands in the labelled set.
 """
 
 from __future__ import annotations

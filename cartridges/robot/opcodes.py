@@ -1,4 +1,4 @@
-"""What one can tell the robot, as opcodes with bounded arguments. Knows no room and no prompt."""
+"""The opcodes of the robot; all arguments are finite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranks instructions by how soon the next mark can be reached after them; it tries them on copies of the engine."""
+"""Ranks the robot's instructions by how soon they lead to the next mark. It searches on copies of the engine."""
 
 from __future__ import annotations
 

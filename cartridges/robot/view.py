@@ -1,4 +1,4 @@
-"""What the model reads before it moves the robot, and the floor as a picture in characters."""
+"""The view of the robot: the prompt of a step, and the floor drawn in characters."""
 
 from __future__ import annotations
 

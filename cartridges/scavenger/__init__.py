@@ -1,4 +1,4 @@
-"""A grid with walls and pits, objects to fetch and a budget of moves."""
+"""A game on a grid: fetch three objects between walls and pits within a budget of moves."""
 
 from __future__ import annotations
 

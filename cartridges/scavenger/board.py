@@ -1,4 +1,4 @@
-"""A map drawn by lot: walls, pits, home and objects that can all be fetched. Knows no rules of play."""
+"""Draws the map of a seed: walls, pits, home, and objects that can all be fetched within the budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of fetching objects on a grid. Knows no way to them, no prompt, no screen."""
+"""The rules of the scavenger's game: walking, taking and delivering objects, and the three ways in which it ends."""
 
 from __future__ import annotations
 

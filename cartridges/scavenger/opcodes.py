@@ -1,4 +1,4 @@
-"""What the scavenger can do, as opcodes with finite arguments. Knows no map and no prompt."""
+"""The opcodes of the scavenger; all arguments are finite."""
 
 from __future__ import annotations
 

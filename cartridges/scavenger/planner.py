@@ -1,4 +1,4 @@
-"""Ranks instructions by how soon the next object is delivered after them; it tries them on copies of the engine."""
+"""Ranks the scavenger's instructions by how soon they lead to a delivery. It searches on copies of the engine."""
 
 from __future__ import annotations
 

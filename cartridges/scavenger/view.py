@@ -1,4 +1,4 @@
-"""What the model reads before a move, and the map as a picture in characters."""
+"""The view of the scavenger: the prompt of a move, and the map drawn in characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lift in a small house: this module puts the parts of the cartridge together."""
+"""A lift in a small house. This module puts the parts of the cartridge together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules, all of them. Knows no plan, no prompt and no screen."""
+"""The rules of the lift: what is legal, what it changes, and when it ends. No other module holds a rule."""
 
 from __future__ import annotations
 

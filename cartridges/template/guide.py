@@ -1,4 +1,7 @@
-"""What each command means, and what one could say to get it. None of it stands in the labelled set."""
+"""The guide: what each command means, when one wants it, and a request that it answers.
+
+None of the texts stands in the labelled set.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the model may say: one class an opcode, its fields are the arguments. Knows no state."""
+"""What the model may say: each opcode is a class, and its fields are the arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranks what is legal: it tries each instruction on a copy of the engine. Owns no rule."""
+"""Ranks what is legal: it tries each instruction on a copy of the engine and looks at what came of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lift: its rules, its planner, and that it keeps the contract."""
+"""Tests of the lift: its rules, its planner, and that it keeps the contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words for the model, a picture for the person. Owns no rule."""
+"""The view: the prompt for the model, and a picture for the person."""
 
 from __future__ import annotations
 

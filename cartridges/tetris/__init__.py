@@ -1,4 +1,4 @@
-"""Tetris, played with five keys or with whole placements. Knows which parts make the cartridge, nothing else."""
+"""Tetris, played with five keys or with whole placements. This module puts the parts of the cartridge together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes next: bags of seven. Knows only numbers 0 to 6 and a state of 64 bits.
+"""The order of the pieces: shuffled bags of seven, as numbers from 0 to 6, drawn from a state of 64 bits.
 
 Each bag holds every piece once. It is shuffled (Fisher-Yates) with SplitMix64 (Steele, Lea and Flood 2014, "Fast
 Splittable Pseudorandom Number Generators"), whose state starts at the seed modulo 2**64. The remainder that picks

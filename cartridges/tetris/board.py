@@ -1,8 +1,7 @@
-"""The layout of the board's bits, full rows, drawings. Knows no piece's shape, no movement, no game.
+"""The board as an integer: its bits, its full rows, drawings of it.
 
-A board is one integer of WIDTH * HEIGHT bits: bit `10 * y + x` is the cell of column x (0 is left) and row y
-(0 is the bottom). The colours of the locked cells are three such integers, bit planes of 1 + the piece's number; the
-rules never look at them.
+A board has WIDTH * HEIGHT bits: bit `10 * y + x` is the cell of column x (0 is left) and row y (0 is the bottom). The
+colours of the locked cells are three such integers, bit planes of 1 + the piece's number; the rules never look at them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Labelled states of Tetris: three options of which one is marked best, in an order that gives nothing away.
+"""Labelled states of Tetris: each shows three options, one of them marked as the best.
 
 The states come from seeded games that the planner plays with random mistakes, so boards are neither tidy nor lost.
-Whole games belong to `dev` or to `test`, so no state of one half is a few keys away from one of the other.
+Whole games belong to `dev` or to `test`, so no state of one half is a few keys away from one of the other. The best
+option stands equally often in each place.
 """
 
 from __future__ import annotations

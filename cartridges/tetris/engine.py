@@ -1,4 +1,4 @@
-"""The rules of Tetris, all of them, gravity included. Knows no score of a placement, no words, no screen.
+"""The rules of Tetris, gravity included. No other module holds a rule.
 
 Rules
 - Board of 10 columns and 20 rows; pieces and rotation system as in `pieces`: clockwise, top row fixed, no wall kicks.

@@ -1,4 +1,4 @@
-"""What can be said in Tetris: five keys, or a whole placement. Knows no rules and no board."""
+"""The two opcodes of Tetris: `move` presses one of five keys, `place` puts the piece down in a column, turned."""
 
 from __future__ import annotations
 

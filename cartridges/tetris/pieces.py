@@ -1,9 +1,9 @@
-"""The seven pieces and their rotations. Knows no game, no gravity, no planner.
+"""The seven pieces and their rotations.
 
 A piece stands at the column of its leftmost cells and the row of its topmost ones.
 
-Rotation system: `rotate` turns clockwise, the top row stays, no wall kicks. The leftmost column moves as the tables
-in PIECES say, so that four (or two) turns come back to where they began. I, S and Z have two rotations, O one.
+Rotation system: `rotate` turns clockwise, the top row stays, there are no wall kicks. The leftmost column moves as the
+tables in PIECES say, so that four (or two) turns come back to where they began. I, S and Z have two rotations, O one.
 """
 
 from __future__ import annotations

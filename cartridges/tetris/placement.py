@@ -1,4 +1,4 @@
-"""What comes of a resting place: the board after it, the rows that vanish. Knows no score and no words."""
+"""What follows from a resting place of the piece: the board behind it, the rows that vanish, whether the game ends."""
 
 from __future__ import annotations
 

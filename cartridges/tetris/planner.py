@@ -1,4 +1,4 @@
-"""Ranks the placements that the engine offers, by Dellacherie's six features. Owns no rule and knows no model.
+"""Ranks the placements that the engine offers, by Dellacherie's six features.
 
 The features are Pierre Dellacherie's (2003; published by Colin Fahey, "Tetris AI", colinfahey.com/tetris, restated in
 C. Thiery and B. Scherrer, "Building Controllers for Tetris", ICGA Journal 32(1), 2009). Only the present piece is

@@ -1,4 +1,4 @@
-"""The words that a model reads before a decision. Knows no rule, no score beyond the options' own, no screen."""
+"""The prompt of Tetris: the options in an order that follows from the state, with the best one marked."""
 
 from __future__ import annotations
 

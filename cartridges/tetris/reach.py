@@ -1,4 +1,4 @@
-"""Where the falling piece can still come to rest, and by which keys. Knows the movement rules, nothing of the game.
+"""Finds where the falling piece can still come to rest, and by which keys.
 
 Each key but `drop` takes the piece down one row, so the rows of the board are the layers of a breadth-first search:
 the states that n keys can reach all stand n rows below the start. A layer holds one word of ten bits a rotation,

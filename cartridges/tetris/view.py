@@ -1,4 +1,4 @@
-"""Draws the board for a person, with or without colour, in a wide or a narrow window."""
+"""The view of Tetris: the prompt, and the board with or without colour, in a wide or a narrow window."""
 
 from __future__ import annotations
 
