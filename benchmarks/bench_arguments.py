@@ -29,8 +29,8 @@ from llguidance.numpy import allocate_token_bitmask, fill_next_token_bitmask
 
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.canon import canonical
+from kernel.shape.parameters import read_parameters
 from kernel.shape.recogniser import Recogniser
-from kernel.shape.schema import read_parameters
 from kernel.shape.shape import seq
 from kernel.text.vocabulary import Vocabulary
 from kernel.write.matcher import Matcher

@@ -23,7 +23,7 @@ def parameters_of(method: str, schema: Mapping[str, Any] | None) -> Parameters:
     The reader of schemas is loaded here, at the first use, since opcodes are declared long before their arguments are
     asked for. Raises OpcodeError.
     """
-    from kernel.shape.schema import read_parameters
+    from kernel.shape.parameters import read_parameters
 
     return read_parameters(method, schema)
 

@@ -1,7 +1,7 @@
-"""JSON Schema to shapes: every constraint is held, or the schema is refused with tool, JSON path and keyword.
+"""Reads JSON Schemas into shapes: every constraint is held, or the schema is refused with tool, JSON path and keyword.
 
-Knows no opcode and no tokens. Read more narrowly than the standard, and noted each time: an object that names its
-properties has no others unless it says so, keys come in the order of their declaration, and each value has one text.
+Three things are read more narrowly than the standard, and noted each time: an object that names its properties has no
+others unless it says so, keys come in the order of their declaration, and each value has one text.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernel.canon import canonical
-from kernel.shape.argument import Argument, Parameters
 from kernel.shape.keywords import ANNOTATIONS, BOUND, TYPES, Note, Report
 from kernel.shape.listing import Counter, texts
 from kernel.shape.merge import Merger
@@ -27,26 +26,12 @@ SMALL = 4096
 """Arrays and alternatives up to which all values are compared with each other."""
 
 
-def read_parameters(tool: str, schema: Mapping[str, Any] | None) -> Parameters:
-    """Read the schema of a tool's arguments, an object; None or an empty one means that it takes none.
+def read_value(tool: str, schema: Any) -> tuple[Shape, tuple[Note, ...]]:
+    """Read the schema of any value; returns its shape and what was noted.
 
     Raises:
         OpcodeError: naming tool, JSON path and keyword of what cannot be held.
     """
-    reader = Reader(tool, {} if schema is None else schema)
-    plain = reader.root_object()
-    shape = reader.finish(reader.shape(plain, "$"))
-    required = set(plain.get("required", ()))
-    arguments = []
-    for name, part in reader.properties(plain, "$").items():
-        text = part.get("description", "") if isinstance(part, dict) else ""
-        held = reader.shape(part, f"$.properties.{name}")
-        arguments.append(Argument(name, held, name in required, None, text if isinstance(text, str) else ""))
-    return Parameters(tuple(arguments), shape, tuple(reader.report.notes))
-
-
-def read_value(tool: str, schema: Any) -> tuple[Shape, tuple[Note, ...]]:
-    """Read the schema of any value; returns its shape and what was noted. Raises OpcodeError as above."""
     reader = Reader(tool, schema)
     return reader.finish(reader.shape(schema, "$")), tuple(reader.report.notes)
 
@@ -71,23 +56,6 @@ class Reader:
         if Recogniser(shape).minimal(shape) is None:
             raise self.report.refusal("$", "$ref", "no value of finite size satisfies the schema")
         return shape
-
-    def root_object(self) -> dict[str, Any]:
-        """Return the root as an object with its properties in one place."""
-        if not isinstance(self.root, Mapping):
-            raise self.report.refusal("$", "type", f"the schema of arguments is {self.root!r}, no object")
-        plain = self.merger.flat(dict(self.root), "$")
-        kind = self._types(plain, "$") if "type" in plain else ["object"]
-        if kind != ["object"]:
-            raise self.report.refusal("$", "type", f"arguments are an object, not {plain['type']!r}")
-        for keyword in ("anyOf", "oneOf", "enum", "const"):
-            if keyword in plain:
-                raise self.report.refusal("$", keyword, "arguments have names; put the alternatives into one of them")
-        plain["type"] = "object"
-        if plain.get("additionalProperties", False) is not False:
-            self.report.note("$", "additionalProperties", "read as false: arguments that have no name are left out")
-        plain["additionalProperties"] = False
-        return plain
 
     def resolve(self, ref: Any, path: str) -> Any:
         """Return what a `$ref` points to; only places in the same document are known."""
@@ -131,7 +99,7 @@ class Reader:
             return self._constants("const", [binding.pop("const")], binding, path)
         if "enum" in binding:
             return self._constants("enum", binding.pop("enum"), binding, path)
-        kinds = self._types(binding, path)
+        kinds = self.types(binding, path)
         self.report.check_types(binding, kinds, path)
         return alt(*(self._typed(kind, binding, path) for kind in kinds))
 
@@ -188,7 +156,8 @@ class Reader:
                 self.report.note(path, keyword, f"left out, since the rest of the schema excludes it: {lost}")
         return listed(tuple(kept))
 
-    def _types(self, schema: Mapping[str, Any], path: str) -> list[str]:
+    def types(self, schema: Mapping[str, Any], path: str) -> list[str]:
+        """Return the types that a schema allows; a missing `type` follows from the other keywords."""
         if "type" not in schema:
             kinds = [k for k, words in BOUND.items() if any(w in schema for w in words if w != "format")]
             kinds = kinds or (["string"] if "format" in schema else [])
