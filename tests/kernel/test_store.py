@@ -269,3 +269,30 @@ def test_cache_that_cannot_be_kept_is_noted_and_the_trie_is_right(tmp_path: Path
     assert len(notes) == 2
     assert "cannot be read" in notes[0]
     assert "cannot be written" in notes[1]
+
+
+WITHOUT_UNIX = """
+    import importlib, pkgutil, sys
+    from pathlib import Path
+    for name in ("fcntl", "termios", "tty", "pty", "resource", "pwd", "grp", "readline"):
+        sys.modules[name] = None
+    import kernel
+    for module in pkgutil.walk_packages(kernel.__path__, "kernel."):
+        if module.name != "kernel.__main__":
+            importlib.import_module(module.name)
+    import numpy as np
+    from kernel.trie import opcodes, store, trie
+    made = opcodes.Compiled(trie.Trie.of([[1], [2]]), np.ones(2, np.int32))
+    keys = {"tokenizer": "b2:aa", "opcodes": "b2:bb"}
+    for _ in range(2):
+        store.save(Path(sys.argv[1]), made, **keys)
+    print(store.load(Path(sys.argv[1]), **keys).trie.n_leaves)
+"""
+
+
+def test_kernel_needs_no_module_that_only_unix_has(tmp_path: Path) -> None:
+    """Every module of it is imported and a trie is saved twice and loaded where fcntl and its like are missing."""
+    script = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(WITHOUT_UNIX), str(tmp_path / "x.trie")]
+    done = subprocess.run(script, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("2\n", "")
+    assert [p.name for p in tmp_path.iterdir()] == ["x.trie"]
