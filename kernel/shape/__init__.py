@@ -1,4 +1,4 @@
-"""Languages of argument texts, read from JSON Schemas: what may be written, listed or recognised.
+"""The texts that an argument may have: read from JSON Schemas, then counted, listed, recognised and ended.
 
 Nothing here needs a model or a tokenizer.
 """

@@ -1,7 +1,7 @@
-"""Tool lists whose schemas use the type names of a programming language: rewritten as the JSON Schema that they mean.
+"""Rewrites tool lists whose schemas use the type names of a programming language as the JSON Schema that they mean.
 
-A schema speaks such a dialect when the type of its arguments is `dict` or another name of a mapping. In plain JSON
-Schema nothing is rewritten; there, an unknown type is an error.
+A schema speaks such a dialect when the type of its arguments is `dict` or another name of a mapping. Nothing is
+rewritten in plain JSON Schema, where an unknown type is an error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The keywords of JSON Schema: which bind, which only describe, which cannot be held. Knows no form and no tokens."""
+"""The keywords of JSON Schema: which bind values, which only describe, and which cannot be held."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many texts a shape has, and all of them. Knows no tokens."""
+"""Counts the texts of a shape, and lists them in the order of their declaration."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from kernel.shape.shape import Alt, Both, Chars, Except, Ref, Repeat, Scalar, Se
 
 LISTED = 1 << 17
 """Values of one argument up to which they are listed, and so become a trie; beyond it a grammar holds them."""
-MANY = 1 << 62
-"""What a Counter says when there are more texts than anyone can list, or endlessly many."""
+TOO_MANY = 1 << 62
+"""The count that stands for more texts than anyone can list, and for endlessly many."""
 
 
 class Counter:
-    """How many texts a shape has, counted once for each way to write it; MANY when that is too many to list."""
+    """How many texts a shape has, counted once for each way to write it; TOO_MANY when that is too many to list."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Shape, int]] = {}
 
     def __call__(self, shape: Shape) -> int:
-        """Return the count, at most MANY."""
+        """Return the count, at most TOO_MANY."""
         known = self._known.get(id(shape))
         if known is not None:
             return known[1]
         # a shape that leads back to itself meets this entry; the shape is kept so that its id stays its own
-        self._known[id(shape)] = (shape, MANY)
-        count = min(MANY, self._count(shape))
+        self._known[id(shape)] = (shape, TOO_MANY)
+        count = min(TOO_MANY, self._count(shape))
         self._known[id(shape)] = (shape, count)
         return count
 
@@ -40,7 +40,7 @@ class Counter:
             case Seq(parts):
                 product = 1
                 for part in parts:
-                    product = min(MANY, product * self(part))
+                    product = min(TOO_MANY, product * self(part))
                 return product
             case Alt(parts):
                 return sum(map(self, parts))
@@ -59,11 +59,11 @@ class Counter:
     @staticmethod
     def _repeated(each: int, low: int, high: int | None) -> int:
         if high is None or (each > 1 and high > 61):
-            return MANY
+            return TOO_MANY
         if each <= 1:
             return (high - low + 1) if each else int(low == 0)
         total: int = sum(each**k for k in range(low, high + 1))
-        return min(MANY, total)
+        return min(TOO_MANY, total)
 
 
 def texts(shape: Shape) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Two JSON Schemas that hold at once, as one; and whether two schemas exclude each other. Knows no shape."""
+"""Merges two JSON Schemas that hold at once into one, and tells whether two schemas exclude each other."""
 
 from __future__ import annotations
 

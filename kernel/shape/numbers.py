@@ -1,6 +1,7 @@
-"""Shapes of JSON numbers within bounds: no `-0`, no leading zero, no zero at the end of a fraction but for `.0`.
+"""Shapes of JSON numbers within bounds. Each number has one text.
 
-Knows no schema and no tokens. Bounds are exact decimals, so `0.1` is a tenth.
+There is no `-0`, no leading zero, and no zero at the end of a fraction but for `.0`. Bounds are exact decimals, so
+`0.1` is a tenth.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Shapes of JSON arrays and objects out of those of their parts. Knows no schema and no tokens."""
+"""Shapes of JSON arrays and objects, made of the shapes of their parts."""
 
 from __future__ import annotations
 

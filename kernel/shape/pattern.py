@@ -1,7 +1,7 @@
-"""Regular expressions of JSON Schema (ECMA-262) to shapes. Knows no JSON: the caller says how a character is written.
+"""Reads the regular expressions of JSON Schema (ECMA-262) into shapes; the caller says how a character is written.
 
-What engines disagree on is read so that all agree: `\\d` and `\\w` are ASCII, `.` leaves out every line end, and a
-negated class leaves out what any engine would count as a member.
+Where engines disagree, a pattern is read so that all of them agree: `\\d` and `\\w` are ASCII, `.` leaves out every
+line end, and a negated class leaves out what any engine would count as a member.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Shapes of the strings and numbers of JSON Schema. Knows no object, no array and no `$ref`."""
+"""Reads the JSON Schemas of strings and numbers into shapes."""
 
 from __future__ import annotations
 

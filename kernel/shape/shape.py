@@ -1,7 +1,7 @@
-"""Languages of texts: how the arguments of an opcode may be written. Knows no JSON, no tokens, no model.
+"""Shapes: the languages of the texts that an argument may have, as trees of a few classes.
 
-A shape is built once and never changes; parts may be shared between shapes. Two parts that are written the same need
-not be one object, so identity is what the caches here and elsewhere go by.
+A shape is built once and never changes, and shapes may share parts. Two shapes that are written alike need not be one
+object, so caches go by identity.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Shapes of JSON strings: lengths, patterns, formats. Knows no schema and no tokens.
+"""Shapes of JSON strings: lengths, patterns and formats.
 
-Each string has one text: UTF-8 as it is, and the escapes that `json.dumps(..., ensure_ascii=False)` writes, no others.
+Each string has one text: UTF-8 as it is, and only the escapes that `json.dumps(..., ensure_ascii=False)` writes.
 """
 
 from __future__ import annotations

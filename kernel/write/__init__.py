@@ -1,1 +1,4 @@
-"""Arguments that cannot be listed: a grammar over token ids, and the loop that writes them under it."""
+"""Writes opcodes whose arguments cannot be listed: chains of tries and grammars over token ids, and the loop of a model.
+
+To read in this order: grammar, slots, stage, builder, ending, stages, matcher, writer.
+"""

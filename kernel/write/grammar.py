@@ -1,8 +1,14 @@
-"""Shapes as grammars in the notation of llguidance, a variant of Lark. Knows no tokens and no matcher.
+"""Writes a shape as a grammar in the notation of llguidance, a variant of Lark.
 
-Scalars become terminals, everything else rules. Fixed text is cut where JSON would cut it, into brackets, commas,
-colons, strings and words, because the engine's lexer takes the longest terminal and does not come back: were `,` and
-`,"b":` both terminals, `,"c":` could not be read.
+    shape      Seq('{"n":', Scalar(digits), ',"on":', Scalar('true' or 'false'), '}')
+
+    grammar    T0: /(?:[\\x{30}-\\x{39}])+/
+               T1: /(?:true|false)/
+               start: "{" "\\"n\\"" ":" T0 "," "\\"on\\"" ":" T1 "}"
+
+A Scalar becomes a terminal (T0), everything else becomes rules. Fixed text is cut where JSON would cut it, into
+brackets, commas, colons, strings and words, because the engine's lexer takes the longest terminal and does not come
+back: if both `,` and `,"b":` were terminals, `,"c":` could not be read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Open arguments: the text from the first of them on is held by a grammar engine over the live vocabulary.
+"""The text from the first open argument on, held by a grammar engine over the model's own vocabulary.
 
-The only module that knows llguidance. It is told to leave tokenization alone, so every token whose bytes are right is
-legal, also one that straddles the boundary of an argument. Control, unused, unknown and empty ids never are.
+This is the only module that imports llguidance. The engine is told to leave tokenization alone, so every token whose
+bytes are right is legal, also one that straddles the boundary of an argument. Control, unused, unknown and empty ids
+are never legal.
 """
 
 from __future__ import annotations

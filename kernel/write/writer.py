@@ -1,7 +1,7 @@
-"""Writes one opcode with open arguments: the model chooses id by id among those that the matcher allows.
+"""Writes one opcode with open arguments: the model takes id by id among those that the matcher allows.
 
-Knows no cartridge and no wire form. Whole-opcode scores exist for finite opcodes only; here the choice is greedy, or a
-sample of the legal ids.
+A rule that compares whole opcodes has nothing to compare before the text is there, so the choice is the most probable
+legal id each time, or a sample of the legal ids. When the budget of ids runs out, the shortest ending is put behind.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +31,14 @@ class Written:
     """One opcode as the model wrote it.
 
     Attributes:
-        chosen, forced: how many of `ids` were a choice, and how many had no alternative.
-        closed: how many ids were put at the end because the budget was used up; 0 is an opcode of the model's own.
-        cost: passes and tokens.
-        margin: smallest lead of an id that was chosen over the second, in what was compared.
+        text: the bytes of `ids` as UTF-8; for free writing without the end-of-generation id.
+        ids: all ids behind the prompt, in order: those that were chosen, forced, and put at the end.
+        chosen: how many ids were a choice between at least two.
+        forced: how many ids had no alternative and cost no choice.
+        closed: how many ids were put at the end because the budget ran out; 0 means that the model ended the opcode.
+        cost: the passes and tokens of the whole opcode, the prompt's included.
+        margin: the smallest lead of a chosen id over the second: in logits, or in what a temperature made of them;
+            infinite when nothing was chosen.
     """
 
     text: str
@@ -43,6 +48,50 @@ class Written:
     closed: int
     cost: Cost
     margin: float = math.inf
+
+
+class _Sampler:
+    """Picks one id after the other behind a prompt; it frees its sequence when the `with` block ends.
+
+    The first pass holds the prompt and the ids that were forced from the start; what comes later stands on the sequence
+    BRANCH.
+    """
+
+    def __init__(self, memory: Memory, prompt: Sequence[int], temperature: float, seed: int | Sequence[int]) -> None:
+        self.memory = memory
+        self.prompt = prompt
+        self.temperature = temperature
+        self.rng = np.random.default_rng(seed)
+        self._held = 0
+        self._source: int | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._source == BRANCH:
+            self.memory.drop(BRANCH)
+
+    def next(self, ids: Sequence[int], legal: NDArray[np.int32]) -> tuple[int, float]:
+        """Return which of the legal ids comes behind the prompt and `ids`, and its lead over the second.
+
+        `ids` go on where those of the last call ended.
+        """
+        picked: list[tuple[int, float]] = []
+
+        def read(_: int, __: int, row: NDArray[np.float32]) -> None:
+            picked.append(_pick(row, legal, self.temperature, self.rng))
+
+        if self._source is None:
+            self.memory.open([*self.prompt, *ids], read)
+            self._source = MAIN
+        else:
+            new = tuple(ids[self._held :])
+            growth = Growth(self._source, len(self.prompt) + self._held, BRANCH, new, len(new) - 1)
+            self.memory.expand([growth], read)
+            self._source = BRANCH
+        self._held = len(ids)
+        return picked[0]
 
 
 def write(
@@ -68,41 +117,22 @@ def write(
         raise ContextError(f"a prompt of {len(prompt)} ids leaves no room in n_ctx={memory.backend.n_ctx}")
     before = memory.cost
     matcher = Matcher(stages, min(max_tokens, room))
-    rng = np.random.default_rng(seed)
-    picked: list[int] = []
-    chosen = closed = done = 0
+    chosen = closed = 0
     margin = math.inf
-    source = MAIN
-
-    def read(_: int, __: int, row: NDArray[np.float32]) -> None:
-        nonlocal margin
-        token, lead = _pick(row, matcher.legal(), temperature, rng)
-        picked.append(token)
-        margin = min(margin, lead)
-
     forced = _force(matcher)
-    try:
+    with _Sampler(memory, prompt, temperature, seed) as sampler:
         while not matcher.ended:
-            if not chosen:
-                memory.open([*prompt, *matcher.ids], read)
-            else:
-                new = tuple(matcher.ids[done:])
-                memory.expand([Growth(source, len(prompt) + done, BRANCH, new, len(new) - 1)], read)
-                source = BRANCH
-            done = len(matcher.ids)
-            token = picked.pop()
-            closing = matcher.ending_instead(token)
-            if closing is not None:
-                for token in closing:
+            token, lead = sampler.next(matcher.ids, matcher.legal())
+            margin = min(margin, lead)
+            ending = matcher.ending_instead(token)
+            if ending is not None:
+                for token in ending:
                     matcher.consume(token)
-                closed = len(closing)
+                closed = len(ending)
                 break
             matcher.consume(token)
             chosen += 1
             forced += _force(matcher)
-    finally:
-        if source == BRANCH:
-            memory.drop(BRANCH)
     return Written(matcher.text.decode(), tuple(matcher.ids), chosen, forced, closed, memory.cost - before, margin)
 
 
@@ -143,22 +173,11 @@ def write_freely(
     backend = memory.backend
     before = memory.cost
     everything = np.arange(len(backend.vocabulary), dtype=np.int32)
-    rng = np.random.default_rng(seed)
     ids: list[int] = []
-    source = MAIN
-
-    def read(_: int, __: int, row: NDArray[np.float32]) -> None:
-        ids.append(_pick(row, everything, temperature, rng)[0])
-
     memory.check([prompt], max_tokens)
-    memory.open(prompt, read)
-    try:
-        while ids[-1] not in backend.vocabulary.eog and len(ids) < max_tokens:
-            memory.expand([Growth(source, len(prompt) + len(ids) - 1, BRANCH, (ids[-1],))], read)
-            source = BRANCH
-    finally:
-        if source == BRANCH:
-            memory.drop(BRANCH)
+    with _Sampler(memory, prompt, temperature, seed) as sampler:
+        while not ids or (ids[-1] not in backend.vocabulary.eog and len(ids) < max_tokens):
+            ids.append(sampler.next(ids, everything)[0])
     shown = [i for i in ids if i not in backend.vocabulary.eog]
     text = backend.vocabulary.join(shown).decode(errors="replace")
     return Written(text, tuple(ids), len(ids), 0, 0, memory.cost - before)

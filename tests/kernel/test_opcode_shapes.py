@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel.errors import OpcodeError
-from kernel.shape.listing import MANY, Counter, texts
+from kernel.shape.listing import TOO_MANY, Counter, texts
 from kernel.shape.numbers import integer, number
 from kernel.shape.pattern import parse
 from kernel.shape.recogniser import Recogniser
@@ -162,14 +162,14 @@ def test_a_format_is_held(name: str, right: list[str], wrong: list[str]) -> None
 
 
 def test_a_count_stops_at_what_nobody_can_list() -> None:
-    """A product is counted, an endless repetition and a shape that holds itself are MANY."""
+    """A product is counted, an endless repetition and a shape that holds itself are TOO_MANY."""
     count = Counter()
     rules: dict[str, Shape] = {}
     rules["list"] = alt(Text("."), seq("x", Ref("list", rules)))
     assert count(seq(integer(0, 9), integer(0, 99))) == 1000
     assert count(Repeat(Text("a"), 0, 3)) == 4
-    assert count(Repeat(Text("a"), 0, None)) == MANY
-    assert count(Ref("list", rules)) == MANY
+    assert count(Repeat(Text("a"), 0, None)) == TOO_MANY
+    assert count(Ref("list", rules)) == TOO_MANY
 
 
 def test_what_is_begun_is_ended_in_the_fewest_bytes() -> None:
