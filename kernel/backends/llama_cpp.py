@@ -121,8 +121,7 @@ def _vocabulary(api: Any, model: _Model, name: str) -> Vocabulary:
                 return out[:count]
             capacity = -count
 
-    adds_bos = bool(api.llama_vocab_get_add_bos(vocab))
-    return Vocabulary(pieces, attributes, tokenize, adds_bos=adds_bos, eog=eog, scheme=scheme, name=name)
+    return Vocabulary(pieces, attributes, tokenize, eog=eog, scheme=scheme, name=name)
 
 
 def _metadata(api: Any, model: Any, key: str) -> str:

@@ -39,7 +39,6 @@ class Vocabulary:
         pieces: bytes of each id, control ids as their marker text; length n_vocab.
         attributes: int32, shape (n_vocab,); bits as above.
         tokenize: the runtime's own tokenizer.
-        adds_bos: whether the runtime puts BOS before a prompt of this model.
         eog: ids that end a generation (end of sequence, end of turn).
         scheme: how the tokenizer splits and merges, `model/pre` of the GGUF file (`gpt2/qwen2`); "" when unknown.
         name: where it comes from, for messages.
@@ -51,14 +50,12 @@ class Vocabulary:
         attributes: NDArray[np.int32],
         tokenize: Tokenize,
         *,
-        adds_bos: bool = False,
         eog: Iterable[int] = (),
         scheme: str = "",
         name: str = "vocabulary",
     ) -> None:
         self.pieces = list(pieces)
         self.attributes = attributes
-        self.adds_bos = adds_bos
         self.eog = frozenset(eog)
         self.scheme = scheme
         self.name = name

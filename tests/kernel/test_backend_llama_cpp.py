@@ -13,6 +13,7 @@ import pytest
 
 from kernel.backends.llama_cpp import LlamaCppBackend, default_threads, read_vocabulary
 from kernel.errors import BackendError, ContextError, ModelError
+from kernel.prompt import Part
 
 ARCHES = ["llama", "gemma3", "lfm2", "mamba"]
 SHARED = ["llama", "gemma3"]
@@ -60,7 +61,8 @@ def test_tokens_are_shared_on_attention_only(open_model: Open, arch: str) -> Non
     assert backend.shares_tokens == (arch in SHARED)
     assert (backend.n_ctx, backend.n_seq, backend.n_batch) == (256, 8, 256)
     assert len(backend.vocabulary) == 321
-    assert backend.vocabulary.adds_bos == (arch == "gemma3")
+    starts_with_bos = backend.vocabulary.prompt([Part("go")])[0] == 318
+    assert starts_with_bos == (arch == "gemma3")
 
 
 @pytest.mark.parametrize("arch", STATES)
