@@ -21,7 +21,7 @@ from harness import make_parser, publish
 from rich.console import Console
 from rich.table import Table
 
-from dispatch.loading.maker import Maker
+from dispatch.loading.factory import Factory
 from dispatch.loading.registry import Registry
 from dispatch.loading.strategies import Strategy, told
 from dispatch.session.evaluate import wilson
@@ -97,7 +97,7 @@ def choices(
 
 def measure(kernel: Kernel, name: str, count: int) -> list[dict[str, Any]]:
     """Return a row for each strategy and the control, with and without marks."""
-    maker = Maker(Registry().find(name))
+    maker = Factory(Registry().find(name))
     cartridge = maker.cartridge({})
     found = states(cartridge, count)
     best = [commands(cartridge.name, cartridge.opcodes).index(instruction) for _, _, instruction in found]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dispatch.checker import declaration, engine, planner, prompts
 from dispatch.checker.report import FaultError, Finding, Report, SkipError, Status
 from dispatch.checker.subject import BUDGET, STEPS, Speller, Subject, Trace
-from dispatch.loading.blame import blame
+from dispatch.loading.error_line import error_line
 from kernel.contract import Cartridge
 from kernel.errors import UsageError
 from kernel.text.vocabulary import Vocabulary
@@ -83,4 +83,4 @@ def _finding(check: Check, subject: Subject) -> Finding:
     except FaultError as fault:
         return Finding(name_of(check), Status.FAILED, str(fault))
     except Exception as error:  # of the cartridge's code
-        return Finding(name_of(check), Status.FAILED, blame(error))
+        return Finding(name_of(check), Status.FAILED, error_line(error))

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from dispatch.cli.common import AsJson
 from dispatch.cli.output import failing, print_table, shown
-from dispatch.loading.registry import Found, Registry
+from dispatch.loading.registry import Registry, ScanResult
 from kernel.contract import Cartridge
 from kernel.errors import OpcodeError
 
@@ -41,7 +41,7 @@ def list_command(as_json: AsJson = False) -> None:
         if each.error is not None:
             print(f"broken: {shown(str(each.error))}", file=sys.stderr)
     if not found:
-        print("no installed package offers a cartridge: run make setup, or pip install one", file=sys.stderr)
+        print("no installed package advertises a cartridge: run make setup, or pip install one", file=sys.stderr)
 
 
 def opcode_count(cartridge: Cartridge) -> tuple[int, int]:
@@ -61,7 +61,7 @@ def _count(cartridge: Cartridge) -> str:
     return number if not unwritten else f"{number} + {unwritten} open" if counted else f"{unwritten} open"
 
 
-def _row(found: Found) -> dict[str, Any]:
+def _row(found: ScanResult) -> dict[str, Any]:
     row: dict[str, Any] = {"id": found.id, "origin": found.origin, "target": found.target}
     if (cartridge := found.cartridge) is None:
         return row | {"error": str(found.error)}

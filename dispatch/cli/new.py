@@ -28,9 +28,9 @@ def new_command(name: Name, into: Into = Path()) -> None:
         files = write(name, into)
     for file in files:
         print(shown(str(file)))
-    for entry in Registry().entries:
-        if entry.name == name:
-            print(f"note: {entry} has that name too; rename yours before you install it", file=sys.stderr)
+    for source in Registry().sources:
+        if source.name == name:
+            print(f"note: {source} has that name too; rename yours before you install it", file=sys.stderr)
     folder = shown(str(into / name))
     folder = folder if into.is_absolute() else f".{os.sep}{folder}"
     print(

@@ -135,7 +135,7 @@ def make_cartridge(record: CartridgeRecord, specs: Sequence[str] = ()) -> Cartri
         if not NAME.fullmatch(record.name):
             raise UnknownCartridgeError(f"no cartridge {record.name!r}")
         exact = f"{record.name}@{record.version}"
-        known = [entry.id for entry in registry.Registry().entries]
+        known = [source.id for source in registry.Registry().sources]
         return registry.load(exact if exact in known else record.name, **options)
     except UnknownCartridgeError as error:
         raise CartridgeError(f"{error}; the log was played with it: name it with --cartridge") from error

@@ -1,4 +1,4 @@
-"""Imports the module of a cartridge, from a dotted name or from a folder. Knows nothing of what is inside."""
+"""Imports the module of a cartridge, by its dotted name or from a folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dispatch.loading.blame import blame
+from dispatch.loading.error_line import error_line
 from kernel.errors import CartridgeError, UnknownCartridgeError, did_you_mean
 
 MAKE = "make"
@@ -23,8 +23,8 @@ def function(module: ModuleType, name: str, where: str) -> Callable[..., Any]:
     try:
         found: Any = functools.reduce(getattr, name.split("."), module)
     except AttributeError:
-        offered = [n for n, value in vars(module).items() if callable(value) and not n.startswith("_")]
-        hint = did_you_mean(name, offered)
+        callables = [n for n, value in vars(module).items() if callable(value) and not n.startswith("_")]
+        hint = did_you_mean(name, callables)
         raise CartridgeError(f"{where}: {module.__name__} has no {name!r}; a cartridge has make(){hint}") from None
     if not callable(found):
         raise CartridgeError(f"{where}: {module.__name__}.{name} is {found!r}, no function that makes a cartridge")
@@ -42,9 +42,9 @@ def by_name(module: str, where: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
             raise UnknownCartridgeError(f"{where}: there is no module {error.name!r}") from error
-        raise CartridgeError(f"{where} cannot be imported: {blame(error)}") from error
+        raise CartridgeError(f"{where} cannot be imported: {error_line(error)}") from error
     except (Exception, SystemExit) as error:
-        raise CartridgeError(f"{where} cannot be imported: {blame(error)}") from error
+        raise CartridgeError(f"{where} cannot be imported: {error_line(error)}") from error
 
 
 def by_path(path: Path, where: str) -> ModuleType:
@@ -116,4 +116,4 @@ def _load(name: str, file: Path, where: str) -> None:
     except (Exception, SystemExit) as error:
         for loaded in [n for n in sys.modules if n == name or n.startswith(f"{name}.")]:
             del sys.modules[loaded]
-        raise CartridgeError(f"{where} cannot be imported: {blame(error)}") from error
+        raise CartridgeError(f"{where} cannot be imported: {error_line(error)}") from error

@@ -1,4 +1,4 @@
-"""Checks options against the signature of the function that takes them. Knows no cartridge."""
+"""Checks options against the signature of the function that takes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strategies: prose in Markdown files that a cartridge puts before its prompts. Knows no cartridge and no model.
+"""Strategies: prose in Markdown files that goes before the prompts of a cartridge.
 
     ---
     id: well-filler
@@ -7,8 +7,8 @@
     ---
     Keep the rightmost column empty until ...
 
-They stand in the folder `strategies` beside the cartridge's `make`. The prose is tokenized as data: it can say what it
-likes, but it cannot hold a control token.
+The files are in the folder `strategies` beside the cartridge's `make`. The prose is tokenized as data, so no text in it
+becomes a control token.
 """
 
 from __future__ import annotations
@@ -102,12 +102,12 @@ def choose(cartridge: Cartridge, known: Mapping[str, Strategy], chosen: str) -> 
 
 def with_strategy(cartridge: Cartridge, strategy: Strategy) -> Cartridge:
     """Return the cartridge with the strategy before each of its prompts, those of its labelled cases included."""
-    cases = None if cartridge.cases is None else _told_cases(cartridge.cases, strategy)
-    more = {name: _told_cases(each, strategy) for name, each in cartridge.more_cases.items()}
+    cases = None if cartridge.cases is None else _cases_with_prose(cartridge.cases, strategy)
+    more = {name: _cases_with_prose(each, strategy) for name, each in cartridge.more_cases.items()}
     return replace(cartridge, view=StrategyView(cartridge.view, strategy), cases=cases, more_cases=more)
 
 
-def told(prompt: Prompt, strategy: Strategy) -> Prompt:
+def with_prose(prompt: Prompt, strategy: Strategy) -> Prompt:
     """Return a prompt that begins with the strategy, and its nulls as well: they leave out what decides, only that."""
     head = Part(f"{strategy.prose}\n\n")
     return Prompt(
@@ -126,12 +126,12 @@ class StrategyView:
 
     def prompt(self, engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
         """Return the view's own prompt behind the strategy."""
-        return told(self.view.prompt(engine, options, request), self.strategy)
+        return with_prose(self.view.prompt(engine, options, request), self.strategy)
 
     def render(self, engine: Engine) -> Any:
         """Return the view's own picture."""
         return self.view.render(engine)
 
 
-def _told_cases(cases: Callable[[], Sequence[Case]], strategy: Strategy) -> Callable[[], Sequence[Case]]:
-    return lambda: [replace(case, prompt=told(case.prompt, strategy)) for case in cases()]
+def _cases_with_prose(cases: Callable[[], Sequence[Case]], strategy: Strategy) -> Callable[[], Sequence[Case]]:
+    return lambda: [replace(case, prompt=with_prose(case.prompt, strategy)) for case in cases()]

@@ -1,17 +1,14 @@
-"""Writes the cartridge of a tool list: the list itself, a function to fill in for each tool. Carries out none."""
+"""Writes the cartridge of an imported tool list: the list itself, and a function to fill in for each tool."""
 
 from __future__ import annotations
 
 import json
 import keyword
-import os
-import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernel.errors import CartridgeError, UsageError
-from kernel.opcode import NAME
+from dispatch.loading.folder import check_new, filled
+from kernel.errors import UsageError
 from kernel.opcode.opcode import SchemaOpcode
 from kernel.opcode.tools import Imported, Tool, function_name
 
@@ -63,10 +60,7 @@ def write(found: Imported, target: Path, source: str) -> list[Path]:
         CartridgeError: it cannot be written; nothing is left then.
     """
     name = target.name
-    if not NAME.fullmatch(name) or not name.isidentifier() or keyword.iskeyword(name):
-        raise UsageError(f"{name!r} cannot name a cartridge: lower case letters, digits and _, a letter first")
-    if target.exists() or target.is_symlink():
-        raise UsageError(f"{str(target)!r} is there already; nothing was changed")
+    check_new(name, target)
     if not found.tools:
         raise UsageError(f"{source}: there is no tool to import")
     texts = {
@@ -75,18 +69,9 @@ def write(found: Imported, target: Path, source: str) -> list[Path]:
         "tools.json": json.dumps({"tools": list(map(_plain, found.tools))}, ensure_ascii=False, indent=2) + "\n",
         "README.md": README.format(count=len(found.tools), source=source, name=name),
     }
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{name}-"))
-        try:
-            for file, text in texts.items():
-                (staging / file).write_text(text, "utf-8")
-            staging.chmod(0o755)
-            os.rename(staging, target)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
-    except OSError as error:
-        raise CartridgeError(f"{str(target)!r} cannot be written: {error.strerror or error}") from error
+    with filled(target) as fresh:
+        for file, text in texts.items():
+            (fresh / file).write_text(text, "utf-8")
     return sorted(target.iterdir())
 
 

@@ -11,7 +11,7 @@ from cartridges.home.opcodes import SETS
 from cartridges.tetris.opcodes import OPCODES
 from dispatch.checker import Status
 from dispatch.cli.check import PREFERRED, check
-from dispatch.loading.maker import Maker
+from dispatch.loading.factory import Factory
 from dispatch.loading.registry import STRATEGY, Registry, load
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.text.vocabulary import Vocabulary
@@ -33,11 +33,11 @@ NEEDED = {
 def variants() -> Iterator[tuple[str, dict[str, str]]]:
     """Yield every installed cartridge of ours with every set of options."""
     registry = Registry()
-    for entry in registry.entries:
-        for options in OPTIONS.get(entry.name, [{}]):
-            yield entry.id, options
-        for strategy in Maker(entry).strategies():
-            yield entry.id, {STRATEGY: strategy}
+    for source in registry.sources:
+        for options in OPTIONS.get(source.name, [{}]):
+            yield source.id, options
+        for strategy in Factory(source).strategies():
+            yield source.id, {STRATEGY: strategy}
     yield "cartridges.template", {}
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from dispatch.loading.registry import Entry, Registry, load, load_all
+from dispatch.loading.registry import Registry, Source, load, load_all
 from kernel.errors import CartridgeError, UnknownCartridgeError, UsageError
 
 ROOT = Path(__file__).parents[2]
 ECHO = ROOT / "tests" / "data" / "echo_package"
-OURS = Entry("home", None, "cartridges.home:make", "ours 1")
+OURS = Source("home", None, "cartridges.home:make", "ours 1")
 
 Write = Callable[[str, str], Path]
 
@@ -50,23 +50,23 @@ def small(name: str = "small", version: str = "1", parameters: str = "") -> str:
     )
 
 
-def entries(*targets: str) -> list[Entry]:
-    """Return an entry for each `name=target`, the origin counted."""
+def sources(*targets: str) -> list[Source]:
+    """Return a source for each `name=target`, the origin counted."""
     found = []
     for number, text in enumerate(targets, 1):
         name, _, target = text.partition("=")
         name, at, version = name.partition("@")
-        found.append(Entry(name, version if at else None, target, f"package-{number} 1.0"))
+        found.append(Source(name, version if at else None, target, f"package-{number} 1.0"))
     return found
 
 
 # -- what is installed ---------------------------------------------------------------------------------------------
 
 
-def test_ours_are_offered_like_anybody_s() -> None:
+def test_ours_are_advertised_like_anybody_s() -> None:
     """The entry points of the installed project name them; nothing else does."""
-    offered = {entry.name: entry.origin.split()[0] for entry in Registry().entries}
-    assert {name: offered.get(name) for name in ("home", "robot", "scavenger", "tetris")} == dict.fromkeys(
+    advertised = {source.name: source.origin.split()[0] for source in Registry().sources}
+    assert {name: advertised.get(name) for name in ("home", "robot", "scavenger", "tetris")} == dict.fromkeys(
         ("home", "robot", "scavenger", "tetris"), "cartridge-kernel"
     )
 
@@ -80,7 +80,7 @@ def test_a_name_and_a_version_find_the_same_cartridge() -> None:
     ("spec", "message"),
     [
         ("tetriss", r"no cartridge 'tetriss'; did you mean 'tetris'\?"),
-        ("home@2", r"no cartridge 'home@2'; cartridge-kernel \S+ offers home@1"),
+        ("home@2", r"no cartridge 'home@2'; cartridge-kernel \S+ advertises home@1"),
         ("No Name", "'No Name' names no cartridge; give a name such as 'chess'"),
         ("home@", "'home@' names no cartridge"),
         ("no_such.module", "there is no module 'no_such'"),
@@ -95,9 +95,9 @@ def test_an_unknown_one_is_misuse_and_says_what_would_do(spec: str, message: str
     assert isinstance(caught.value, UsageError)
 
 
-def test_without_any_offer_the_way_out_is_named() -> None:
+def test_without_any_source_the_way_out_is_named() -> None:
     """Nothing is installed when set-up did not run."""
-    with pytest.raises(UnknownCartridgeError, match=r"no cartridge 'home'; no installed package offers any"):
+    with pytest.raises(UnknownCartridgeError, match=r"no cartridge 'home'; no installed package advertises any"):
         Registry([]).load("home")
 
 
@@ -107,7 +107,7 @@ def test_without_any_offer_the_way_out_is_named() -> None:
 @pytest.mark.parametrize("pair", [("home=a", "home=b"), ("home@1=a", "home@1=b"), ("home@1=a", "home=b")])
 def test_two_that_cannot_be_told_apart_are_refused_with_both_origins(pair: tuple[str, str]) -> None:
     """A name without a version could be any version."""
-    registry = Registry(entries(*pair))
+    registry = Registry(sources(*pair))
     with pytest.raises(CartridgeError, match=r"package-1 1\.0 \(a\).*package-2 1\.0 \(b\); uninstall one"):
         registry.load("home")
     assert [found.error is not None for found in registry.scan()] == [True, True]
@@ -115,17 +115,17 @@ def test_two_that_cannot_be_told_apart_are_refused_with_both_origins(pair: tuple
 
 def test_two_versions_stand_side_by_side_and_the_bare_name_asks_which() -> None:
     """`small@2` is found; `small` alone is refused with both."""
-    registry = Registry(entries("small@1=cartridges.home:make", "small@2=cartridges.robot:make"))
+    registry = Registry(sources("small@1=cartridges.home:make", "small@2=cartridges.robot:make"))
     assert registry.find("small@2").target == "cartridges.robot:make"
     with pytest.raises(CartridgeError, match=r"name the version, 'small@1' or 'small@2'"):
         registry.find("small")
 
 
-def test_a_cartridge_that_is_not_what_its_offer_says_is_refused(write: Write) -> None:
-    """The offer says small@2, the cartridge version 1."""
+def test_a_cartridge_that_is_not_what_its_source_says_is_refused(write: Write) -> None:
+    """The source says small@2, the cartridge version 1."""
     write("says_one.py", small())
     with pytest.raises(CartridgeError, match=r"is made as small@1; make the two agree"):
-        Registry(entries("small@2=says_one:make")).load("small@2")
+        Registry(sources("small@2=says_one:make")).load("small@2")
 
 
 def test_a_session_holds_one_of_a_name() -> None:
@@ -154,7 +154,7 @@ BROKEN = {
 def test_a_broken_one_is_named_alone_and_the_others_load(source: str, message: str, write: Write) -> None:
     """Eight ways to be broken; `home` beside it is found each time."""
     write("broken.py", source)
-    registry = Registry([*entries("broken=broken:make"), OURS])
+    registry = Registry([*sources("broken=broken:make"), OURS])
     broken, home = registry.scan()
     assert home.cartridge is not None
     assert broken.cartridge is None
@@ -168,7 +168,7 @@ def test_only_what_is_asked_for_is_imported(write: Write) -> None:
     """Loading one leaves the module of the other alone."""
     write("first_one.py", small("first"))
     write("second_one.py", small("second"))
-    Registry(entries("first=first_one:make", "second=second_one:make")).load("first")
+    Registry(sources("first=first_one:make", "second=second_one:make")).load("first")
     assert "first_one" in sys.modules
     assert "second_one" not in sys.modules
 
@@ -280,14 +280,14 @@ def test_several_cartridges_share_the_options_of_a_command() -> None:
 # -- an installed package ------------------------------------------------------------------------------------------
 
 
-def wheel(folder: Path, name: str, files: dict[str, str], offers: str) -> Path:
+def wheel(folder: Path, name: str, files: dict[str, str], entry_points: str) -> Path:
     """Write a wheel: its files by path, its entry points as lines."""
     info = f"{name}-1.0.dist-info"
     files = {
         **files,
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: 1.0\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        f"{info}/entry_points.txt": f"[cartridge_kernel.cartridges]\n{offers}\n",
+        f"{info}/entry_points.txt": f"[cartridge_kernel.cartridges]\n{entry_points}\n",
     }
     files[f"{info}/RECORD"] = "".join(f"{path},,\n" for path in [*files, f"{info}/RECORD"])
     path = folder / f"{name}-1.0-py3-none-any.whl"
@@ -374,6 +374,10 @@ def test_the_others_cannot_be_run_and_say_why(site: Path) -> None:
     """One line, no traceback; 1 for a broken cartridge, 2 for a name that was typed wrong."""
     broken, clash, typo = (kernel(site, "run", name, "--player", "random") for name in ("broken", "robot", "ecko"))
     assert (broken.returncode, clash.returncode, typo.returncode) == (1, 1, 2)
-    for done, words in ((broken, "cannot be imported"), (clash, "is offered 2 times"), (typo, "did you mean 'echo'?")):
+    for done, words in (
+        (broken, "cannot be imported"),
+        (clash, "is advertised 2 times"),
+        (typo, "did you mean 'echo'?"),
+    ):
         assert words in done.stderr
         assert done.stderr.count("\n") == 1

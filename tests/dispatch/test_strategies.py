@@ -134,7 +134,7 @@ def test_a_strategy_cannot_hold_a_control_token(vocab_ggufs: dict[str, Path]) ->
     """The prose says `<|im_end|>`; on qwen2, where that is a control token, none comes out."""
     vocabulary = read_vocabulary(vocab_ggufs["qwen2"])
     strategy = parse(GOOD.replace("risks", "risks<|im_end|>"), "bold.md")
-    prompt = strategies.told(Prompt((Part("Move:", trusted=True),)), strategy)
+    prompt = strategies.with_prose(Prompt((Part("Move:", trusted=True),)), strategy)
     ids = vocabulary.prompt(prompt.parts)
     assert vocabulary.join(ids) == b"Take risks<|im_end|>.\nAll of them.\n\nMove:"
     assert not any(vocabulary.attributes[i] & CONTROL for i in ids)

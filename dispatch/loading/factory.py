@@ -1,4 +1,4 @@
-"""One offer of a cartridge: its name, its origin, how it is made with options. Knows no other offer."""
+"""Makes one cartridge: imports the module that its source names, checks the options, checks what was made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dispatch.loading import importing, options, strategies
-from dispatch.loading.blame import blame
+from dispatch.loading.error_line import error_line
 from kernel.contract import Cartridge
 from kernel.errors import CartridgeError, KernelError
 from kernel.opcode import NAME, Opcode
@@ -23,8 +23,15 @@ STRATEGY = "strategy"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """An offer. `name` is empty for a module or folder that somebody typed; `version` is None where none is stated."""
+class Source:
+    """Where a cartridge comes from: an entry point that an installed package advertises, or what somebody typed.
+
+    Attributes:
+        name: as advertised; empty for a module or folder that somebody typed.
+        version: as advertised; None where none is stated.
+        target: the module and the function in it, or the folder or file.
+        origin: the package with its version, or what was typed.
+    """
 
     name: str
     version: str | None
@@ -35,7 +42,7 @@ class Entry:
     def id(self) -> str:
         """`name@version`, or the name alone, or what was typed.
 
-        >>> Entry("chess", "2", "chess_cartridge.two:make", "chess-cartridge 1.4").id
+        >>> Source("chess", "2", "chess_cartridge.two:make", "chess-cartridge 1.4").id
         'chess@2'
         """
         return self.target if not self.name else self.name if self.version is None else f"{self.name}@{self.version}"
@@ -43,19 +50,19 @@ class Entry:
     def __str__(self) -> str:
         return f"{self.id} of {self.origin} ({self.target})" if self.name else self.target
 
-    def clashes(self, other: Entry) -> bool:
+    def clashes(self, other: Source) -> bool:
         """Return whether the two could be one and the same cartridge as far as their names tell."""
         return self.name == other.name and (None in (self.version, other.version) or self.version == other.version)
 
 
-class Maker:
-    """An offer whose module is imported. Raises CartridgeError when that fails or nothing in it makes a cartridge."""
+class Factory:
+    """The function that makes one cartridge. Raises CartridgeError when it cannot be imported or is no function."""
 
-    def __init__(self, entry: Entry) -> None:
-        self.entry = entry
-        self.where = f"cartridge {entry.id!r} of {entry.origin}" if entry.name else f"cartridge {entry.target!r}"
-        target = re.sub(r"\s*\[.*\]\s*$", "", entry.target).strip()  # an entry point may name extras
-        if not entry.name and PATH.search(target):
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.where = f"cartridge {source.id!r} of {source.origin}" if source.name else f"cartridge {source.target!r}"
+        target = re.sub(r"\s*\[.*\]\s*$", "", source.target).strip()  # an entry point may name extras
+        if not source.name and PATH.search(target):
             head, colon, tail = target.rpartition(":")
             if not (colon and tail.isidentifier()):
                 head, tail = target, importing.MAKE
@@ -94,7 +101,7 @@ class Maker:
         except KernelError:
             raise
         except (Exception, SystemExit) as error:
-            raise CartridgeError(f"{self.where} cannot be made: {blame(error)}") from error
+            raise CartridgeError(f"{self.where} cannot be made: {error_line(error)}") from error
         cartridge = self._checked(made)
         if chosen is not None:
             cartridge = strategies.choose(cartridge, known, str(chosen))
@@ -102,16 +109,16 @@ class Maker:
         return replace(cartridge, options={**cartridge.options, **ready}) if ready else cartridge
 
     def _checked(self, made: object) -> Cartridge:
-        """Refuse what is no cartridge, and one that is not what its offer says."""
-        entry, where = self.entry, self.where
+        """Refuse what is no cartridge, and one that is not what its source says."""
+        source, where = self.source, self.where
         if not isinstance(made, Cartridge):
-            raise CartridgeError(f"{where}: {entry.target} made {made!r}, no kernel.contract.Cartridge")
+            raise CartridgeError(f"{where}: {source.target} made {made!r}, no kernel.contract.Cartridge")
         if not NAME.fullmatch(made.name) or not VERSION.fullmatch(made.version):
             raise CartridgeError(
                 f"{where}: name {made.name!r} and version {made.version!r} must match "
                 f"{NAME.pattern!r} and {VERSION.pattern!r}"
             )
-        if entry.name and (made.name, made.version) != (entry.name, entry.version or made.version):
+        if source.name and (made.name, made.version) != (source.name, source.version or made.version):
             raise CartridgeError(f"{where} is made as {made.name}@{made.version}; make the two agree")
         declared = [o.method for o in made.opcodes if isinstance(o, type) and issubclass(o, Opcode)]
         if not declared or len(declared) < len(made.opcodes) or len(set(declared)) < len(declared):

@@ -1,4 +1,4 @@
-"""One line about what somebody else's code raised: what, and where in their file. Knows no cartridge."""
+"""Puts what a cartridge's code raised in one line: the type, the message, and the place in the author's file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import traceback
 from pathlib import Path
 
 
-def blame(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """Return type, first line and place of an error.
 
     The place is the innermost line that ran, or the line that cannot be parsed.
@@ -16,8 +16,8 @@ def blame(error: BaseException) -> str:
     >>> try:
     ...     careless()
     ... except ZeroDivisionError as error:
-    ...     blame(error)
-    'ZeroDivisionError: division by zero (<doctest dispatch.loading.blame.blame[0]>:2)'
+    ...     error_line(error)
+    'ZeroDivisionError: division by zero (<doctest dispatch.loading.error_line.error_line[0]>:2)'
     """
     said = str(error).strip().partition("\n")[0]
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
