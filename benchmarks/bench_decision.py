@@ -33,7 +33,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dispatch.loading.registry import load
-from dispatch.loading.strategies import read, told
+from dispatch.loading.strategies import read, with_prose
 from dispatch.wire.wire import Wire, form
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.models import catalogue as models
@@ -83,7 +83,7 @@ def make_cases(name: str, vocabulary: Vocabulary, count: int, seed: int) -> tupl
         assert engine.ended() is None
         options = cartridge.planner.rank(engine)
         offered = options[: cartridge.offered]
-        prompt = told(cartridge.view.prompt(engine, offered), strategy)
+        prompt = with_prose(cartridge.view.prompt(engine, offered), strategy)
         legal = [o.instruction for o in offered] if name == "offered" else list(engine.legal())
         if name != "placements" or len(legal) == PLACEMENTS:
             cases.append(_case(vocabulary, prompt, sorted(place[instruction] for instruction in legal)))

@@ -23,7 +23,7 @@ from rich.table import Table
 
 from dispatch.loading.factory import Factory
 from dispatch.loading.registry import Registry
-from dispatch.loading.strategies import Strategy, told
+from dispatch.loading.strategies import Strategy, with_prose
 from dispatch.session.evaluate import wilson
 from dispatch.wire.wire import Wire
 from kernel.api import Kernel
@@ -89,7 +89,7 @@ def choices(
     chosen = []
     for prompt, legal, _ in found:
         asked = prompt if marks else Prompt(prompt.nulls[0])
-        asked = asked if strategy is None else told(asked, strategy)
+        asked = asked if strategy is None else with_prose(asked, strategy)
         subset = opcodes.subset_of([place[instruction] for instruction in legal])
         chosen.append(kernel.decide(Question(kernel.ids(asked), opcodes, subset, rule)).index)
     return chosen
