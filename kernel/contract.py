@@ -1,4 +1,4 @@
-"""What a cartridge is made of: cartridges implement it, dispatch runs it, and both see only the kernel.
+"""The contract of a cartridge: its engine, planner, view and opcodes, as authors implement them and dispatch runs them.
 
 An engine reads like a Gymnasium environment: `reset(seed)`, then `apply(instruction)` until `ended()` is not None.
 """

@@ -1,4 +1,4 @@
-"""The public checker: does a cartridge keep the contract? Knows no cartridge, no model and no wire form by name.
+"""The public checker: it tests whether a cartridge keeps the contract.
 
     report = check_cartridge(make(), vocabularies={"gpt-2": vocabulary}, wires={"compact": Wire([make()])})
     assert report.ok, report

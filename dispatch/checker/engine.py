@@ -1,4 +1,4 @@
-"""Checks of the engine: the same seed, copies, endings, refusals, counts. Knows no prompt and no tokens."""
+"""Checks of the engine: equal seeds, copies, endings, refusals, summaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of the planner: its options are legal, its plans are carried out to their end. Knows no score's meaning."""
+"""Checks of the planner: its options are legal, and its plans can be carried out to their end."""
 
 from __future__ import annotations
 

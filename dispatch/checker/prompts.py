@@ -1,4 +1,4 @@
-"""Checks of the prompts: blank nulls, requests that stay data, a bounded length. Knows no wording."""
+"""Checks of the prompts: blank null prompts, requests as they are declared and kept as data, a bounded length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the checker says: one finding for each check. Knows no check."""
+"""The report of the checker: one finding for each check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs all checks on one cartridge; whatever its code raises becomes a finding. Knows the checks by name only."""
+"""Runs all checks on one cartridge; whatever the cartridge's code raises becomes a finding."""
 
 from __future__ import annotations
 

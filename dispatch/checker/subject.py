@@ -1,4 +1,4 @@
-"""What is checked, and with what: the cartridge, its instructions, seeded games of it. Applies no check."""
+"""The cartridge under test, with what the checks share: its instructions, and states of seeded random games."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: one typer app, one module a command. The only place that knows kernel, dispatch and cartridges."""
+"""The command line: one typer app, with a module for each command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests: typed, from a file or a pipe, one a line; and which cartridges wait for them. Knows no model."""
+"""Reads requests from a terminal, a file or a pipe, one a line, and says which sessions wait for them."""
 
 from __future__ import annotations
 

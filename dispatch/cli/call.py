@@ -1,4 +1,4 @@
-"""`call`: one request in plain words becomes one instruction of a cartridge, and is carried out. Knows no cartridge."""
+"""`call`: a request in plain words becomes one instruction of a cartridge, which is carried out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`check`: does a cartridge keep the contract? Brings checker, wire forms, vocabularies and a process together."""
+"""`check`: runs the checker on a cartridge, with both wire forms, the vocabularies at hand and a second process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`choose`: one choice among texts, without a cartridge. Knows no wire form and no game."""
+"""`choose`: the model chooses one of several texts; there is no cartridge."""
 
 from __future__ import annotations
 

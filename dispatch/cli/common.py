@@ -1,4 +1,4 @@
-"""What the commands share: options, errors in one line, loading with a word about it. Knows no command."""
+"""What several commands share: their options, reading `--rule` and `name=value`, and loading a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`compile`: writes a cartridge's opcodes, tokenized for one model, to a file that is mapped. Knows no cartridge."""
+"""`compile`: writes a cartridge's opcodes, tokenized for one model, to a file that `run` can map into memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`replay --decide`: makes the decisions of a log again, with the same model or another one, and tells what differs."""
+"""`replay --decide`: makes the decisions of a log again, by the same model or another one, and tells what differs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`eval`: rules x models over labelled states; a table, then one JSON line. Knows no set by name."""
+"""`eval`: measures rules and models on labelled cases, and prints a table and one line of JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One decision as a picture: board, options with their probabilities, tokens, ledger. Knows no file and no keys."""
+"""Draws one decision: the board, the options with their probabilities, the tokens and the ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`import`: turns a tool list into a cartridge and says what of it is not held. Knows no tool."""
+"""`import`: writes a cartridge out of a tool list, and says what of the tools' schemas cannot be held."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`inspect`: what a cartridge's opcodes become in a model's tokens, and what a decision among them costs. Runs none."""
+"""`inspect`: shows a cartridge's opcodes in the tokens of a model, and what a decision among them costs."""
 
 from __future__ import annotations
 

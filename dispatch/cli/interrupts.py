@@ -1,4 +1,4 @@
-"""Ctrl-C and a polite kill: the first ends the session before its next decision, the second at once. Knows no game."""
+"""Handles Ctrl-C and kill: the first signal ends a session before its next decision, the second one at once."""
 
 from __future__ import annotations
 

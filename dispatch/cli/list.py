@@ -1,4 +1,4 @@
-"""`list`: the cartridges that are installed, one a line, and those that cannot be loaded. Knows none by name."""
+"""`list`: prints the installed cartridges, one a line, and those that cannot be loaded."""
 
 from __future__ import annotations
 

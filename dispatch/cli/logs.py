@@ -1,4 +1,4 @@
-"""`stats`, `diff` and `log`: many logs counted, two compared, one redacted, the form printed. Knows no engine."""
+"""`stats` counts over logs, `diff` compares two, `log` redacts one or prints the schema of a line."""
 
 from __future__ import annotations
 

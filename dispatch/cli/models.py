@@ -1,4 +1,4 @@
-"""`models list` and `models pull`: what there is, what is here, and a progress bar. Knows no cartridge."""
+"""`models list` shows the models that have a name and those that are here; `models pull` fetches one."""
 
 from __future__ import annotations
 

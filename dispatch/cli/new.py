@@ -1,4 +1,4 @@
-"""`new`: writes a small working cartridge to start from. Knows nothing of what is in it."""
+"""`new`: writes a small working cartridge to start from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opens what `run` plays: a new session, or one that was broken off. Brings registry, model, player, log together."""
+"""Opens the session that `run` plays, a new one or that of a log, with its cartridges, its player and its log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`replay`: plays a log again without the model, shows the board as it goes, and says how far it holds."""
+"""`replay`: plays a log again without the model, shows the board, and says how far the log can be verified."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`run`: plays cartridges with a model, the planner or chance, shows it, logs it. Knows no game's rules."""
+"""`run`: plays a session of cartridges by a model, the planner or chance, shows it, and logs it."""
 
 from __future__ import annotations
 

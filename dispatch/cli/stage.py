@@ -1,4 +1,4 @@
-"""Shows a session while it runs: a live board, or lines for a pipe. Decides nothing and knows no game."""
+"""Shows a session while it runs: a live board in a terminal, or a line for each decision."""
 
 from __future__ import annotations
 

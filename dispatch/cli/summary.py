@@ -1,4 +1,4 @@
-"""What `run` tells at the end: one document, or a table for a person. Knows no game's words."""
+"""The summary that `run` prints at the end: a JSON document, or a table for a person."""
 
 from __future__ import annotations
 
