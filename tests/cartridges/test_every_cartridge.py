@@ -24,6 +24,7 @@ OPTIONS: dict[str, list[dict[str, str]]] = {
 
 NEEDED = {
     "Every planned move is legal and reached": "planner",
+    "Options are listed as they are scored": "planner",
     "Labelled cases hold what is right": "cases",
     "The guide explains every instruction once": "guide",
 }
