@@ -13,9 +13,9 @@ from kernel.canon import canonical
 from kernel.errors import UsageError
 from kernel.opcode.domains import read_schema
 from kernel.prompt import Part
+from kernel.shape.json_schema import read_value
 from kernel.shape.keywords import Note
 from kernel.shape.recogniser import Recogniser
-from kernel.shape.schema import read_value
 from kernel.shape.shape import seq
 from kernel.write.stages import Stages
 from kernel.write.writer import Written, write_freely

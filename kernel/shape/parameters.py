@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernel.shape.argument import Argument, Parameters
-from kernel.shape.schema import Reader
+from kernel.shape.json_schema import Reader
 
 
 def read_parameters(tool: str, schema: Mapping[str, Any] | None) -> Parameters:

@@ -157,8 +157,8 @@ CASES: dict[str, tuple[str, tuple[str, ...]]] = {
     "S16": (
         "numeric ranges are held by halves",
         (
-            "kernel/test_schema.py::test_ranges_of_integers_are_exact",
-            "kernel/test_schema.py::test_a_minimum_alone_is_an_open_range",
+            "kernel/test_json_schema.py::test_ranges_of_integers_are_exact",
+            "kernel/test_json_schema.py::test_a_minimum_alone_is_an_open_range",
             "kernel/test_opcode_shapes.py::test_an_integer_shape_accepts_exactly_the_range",
             "kernel/test_stages.py::test_after_a_digit_both_another_digit_and_the_end_may_follow",
         ),
@@ -167,15 +167,15 @@ CASES: dict[str, tuple[str, tuple[str, ...]]] = {
         "one awkward tool disables all tools",
         (
             "kernel/test_import.py::test_one_awkward_tool_does_not_disable_the_others",
-            "kernel/test_schema.py::test_a_tool_without_arguments_takes_the_empty_object",
+            "kernel/test_json_schema.py::test_a_tool_without_arguments_takes_the_empty_object",
             "kernel/test_slots.py::test_a_cap_is_honoured_on_both_sides",
         ),
     ),
     "S18": (
         "a schema that is not supported means no constraint",
         (
-            "kernel/test_schema.py::test_what_cannot_be_held_is_refused_by_tool_path_and_keyword",
-            "kernel/test_schema.py::test_annotations_are_listed_and_not_enforced",
+            "kernel/test_json_schema.py::test_what_cannot_be_held_is_refused_by_tool_path_and_keyword",
+            "kernel/test_json_schema.py::test_annotations_are_listed_and_not_enforced",
         ),
     ),
     "S19": (

@@ -16,9 +16,9 @@ from kernel.backends.scripted import ScriptedBackend
 from kernel.canon import canonical
 from kernel.errors import ContextError, NoLegalOpcodeError
 from kernel.memory.memory import Memory
+from kernel.shape.json_schema import read_value
 from kernel.shape.parameters import read_parameters
 from kernel.shape.recogniser import Recogniser
-from kernel.shape.schema import read_value
 from kernel.shape.shape import seq
 from kernel.text.vocabulary import CONTROL, Vocabulary
 from kernel.write.matcher import Matcher

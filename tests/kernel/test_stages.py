@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.canon import canonical
 from kernel.errors import BuildError, ContextError, NoLegalOpcodeError
+from kernel.shape.json_schema import read_value
 from kernel.shape.listing import texts
 from kernel.shape.parameters import read_parameters
-from kernel.shape.schema import read_value
 from kernel.shape.shape import Scalar, Shape, Text, alt, seq
 from kernel.text.vocabulary import Vocabulary
 from kernel.write import builder as builder_module

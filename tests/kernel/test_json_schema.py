@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from kernel.canon import canonical
 from kernel.errors import OpcodeError
 from kernel.shape.dialect import translate
+from kernel.shape.json_schema import read_value
 from kernel.shape.keywords import Report
 from kernel.shape.listing import texts
 from kernel.shape.parameters import read_parameters
 from kernel.shape.recogniser import Recogniser
-from kernel.shape.schema import read_value
 
 Values = list[Any]
 Schema = dict[str, Any]
