@@ -13,6 +13,7 @@ from kernel.opcode import Instruction, Opcode
 from kernel.prompt import Explained, Part, Prompt
 
 __all__ = [
+    "ActingEngine",
     "Cartridge",
     "Case",
     "Engine",
@@ -67,6 +68,20 @@ class Engine(Protocol):
         """Return the counts that a person wants at the end, by name."""
 
 
+class ActingEngine(Engine, Protocol):
+    """An engine whose `apply` has effects outside of it: a device moves, a file is written, a server is asked.
+
+    `apply` raises ActionFailedError where the action was tried and failed; the engine is then as it was. Sessions are
+    the only ones that call it. A check, a replay and a resumed log call `recall` instead.
+    """
+
+    def recall(self, instruction: Instruction, result: str) -> None:
+        """Take note of an instruction that gave this result, as `apply` would, and do nothing outside.
+
+        Raises IllegalInstructionError, and changes nothing, when it is not legal now.
+        """
+
+
 class Planner(Protocol):
     """Ranks legal options by asking a copy of the engine; owns no rule."""
 
@@ -115,6 +130,8 @@ class Cartridge:
     """Whether the prompt shows what a person asks for; a session of one that has no planner waits for requests."""
     offers_beside_request: bool = False
     """Whether a prompt that shows a request lists the planner's options as well."""
+    acts_outside: bool = False
+    """Whether its engine is an `ActingEngine`, whose instructions have effects outside of it."""
     guide: tuple[Explained, ...] = ()
     """What each command means, for requests that name none; read by the view, and by sessions of several cartridges."""
     cases: Callable[[], Sequence[Case]] | None = field(default=None, compare=False)

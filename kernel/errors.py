@@ -61,6 +61,10 @@ class IllegalInstructionError(KernelError):
     """An instruction that the rules of the engine do not allow in this state."""
 
 
+class ActionFailedError(KernelError):
+    """What an instruction does outside the engine was tried and failed; the engine is as it was."""
+
+
 class LogError(KernelError):
     """A session log that cannot be written or read."""
 

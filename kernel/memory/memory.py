@@ -43,10 +43,14 @@ class Memory:
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self.room = Room(backend.n_ctx, backend.n_batch, backend.n_seq)
         self.held: list[int] = []
         self.kept: list[list[int]] = []
         self.cost = Cost()
+
+    @property
+    def room(self) -> Room:
+        """What the runtime holds at most."""
+        return Room(self.backend.n_ctx, self.backend.n_batch, self.backend.n_seq)
 
     def reset(self) -> None:
         """Forget the session."""
