@@ -12,7 +12,7 @@ import io
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 from kernel.errors import LogError
 
@@ -23,29 +23,16 @@ SUFFIXES = (".gz", ".zst")
 _CHUNK = 1 << 16
 
 
-class Decompressor(Protocol):
-    """What zlib and the zstd modules agree on."""
-
-    @property
-    def eof(self) -> bool:
-        """Whether the stream came to its end mark."""
-
-    @property
-    def unused_data(self) -> bytes:
-        """What follows the end mark."""
-
-    def decompress(self, data: bytes, /) -> bytes:
-        """Return what `data` adds."""
-
-
 class DecompressedStream(io.RawIOBase):
     """A raw stream of the decompressed bytes of `source`; several streams one after the other are read as one.
+
+    `make` gives a decompressor as zlib and the zstd modules have it.
 
     Attributes:
         fault: why it ended early, or None. A missing end mark is no fault of its own.
     """
 
-    def __init__(self, source: BinaryIO, make: Callable[[], Decompressor]) -> None:
+    def __init__(self, source: BinaryIO, make: Callable[[], Any]) -> None:
         self.fault: str | None = None
         self._source = source
         self._make = make

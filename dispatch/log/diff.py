@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from dispatch.log.objects import LegalRow
 from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Header
 from kernel.choose.decision import TOLERANCE
@@ -79,13 +78,10 @@ def _headers(a: Header, b: Header) -> dict[str, tuple[Any, Any]]:
 
 def _start(headers: dict[str, tuple[Any, Any]]) -> Parting | None:
     """Return a parting at the start, when the engines begin from different states."""
-    for key in ("cartridges", "seed"):
-        if key in headers:
-            a, b = headers[key]
-            if key == "cartridges" and [(c["name"], c.get("state")) for c in a] == [
-                (c["name"], c.get("state")) for c in b
-            ]:
-                continue  # another version of the same cartridge, from the same state
+    for key, (a, b) in headers.items():
+        # another version of the same cartridge, from the same state, is no parting
+        states = [[(c["name"], c.get("state")) for c in side] for side in (a, b)] if key == "cartridges" else []
+        if key == "seed" or (states and states[0] != states[1]):
             return Parting(n=0, why="header", detail=f"{key} differ", a=str(a), b=str(b))
     return None
 
@@ -123,11 +119,10 @@ def _reason(a: DecisionRecord, b: DecisionRecord, one: Header, other: Header, to
     return "player", f"{one.player} against {other.player}, and no scores to compare"
 
 
-def _apart(a: DecisionRecord | None, b: DecisionRecord | None) -> float:
+def _apart(a: DecisionRecord, b: DecisionRecord) -> float:
     """Return the largest difference between the log-probabilities of the same opcode; 0 where there are none."""
-    other = {row.text: row for row in (b.legal if b else None) or ()}
-    rows: tuple[LegalRow, ...] = (a.legal if a else None) or ()
-    return max((_gap(row.logprob, other[row.text].logprob) for row in rows if row.text in other), default=0.0)
+    other = {row.text: row.logprob for row in b.legal or ()}
+    return max((_gap(row.logprob, other.get(row.text)) for row in a.legal or ()), default=0.0)
 
 
 def _gap(a: float | None, b: float | None) -> float:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any, NoReturn
 
@@ -60,7 +59,7 @@ def encode(record: Record) -> bytes:
 
 
 def encode_data(data: dict[str, Any]) -> bytes:
-    """Return the body of a line from a dict that is already in order; what is not finite is taken out of `data`.
+    """Return the body of a line from a dict that is already in order.
 
     Text that UTF-8 cannot carry (half of a surrogate pair) is written as a JSON escape.
     """
@@ -68,8 +67,7 @@ def encode_data(data: dict[str, Any]) -> bytes:
         text = canonical(data)
     except ValueError:
         found: dict[str, str] = {}
-        _blank(data, "", found)
-        text = canonical(data | {"nonfinite": found})
+        text = canonical(_blanked(data, "", found) | {"nonfinite": found})
     return text.encode("utf-8", "backslashreplace")
 
 
@@ -94,25 +92,16 @@ def _constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _blank(node: Any, path: str, found: dict[str, str]) -> None:
-    """Set every non-finite number below `node` to None and note its pointer."""
-    for key, value in _entries(node):
-        where = f"{path}/{_escape(str(key))}"
-        if isinstance(value, float):
-            if not math.isfinite(value):
-                found[where] = "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
-                node[key] = None
-        elif isinstance(value, tuple):
-            node[key] = value = list(value)
-            _blank(value, where, found)
-        else:
-            _blank(value, where, found)
-
-
-def _entries(node: Any) -> Iterator[tuple[Any, Any]]:
-    if isinstance(node, dict):
-        return iter(list(node.items()))
-    return iter(list(enumerate(node))) if isinstance(node, list) else iter(())
+def _blanked(value: Any, path: str, found: dict[str, str]) -> Any:
+    """Return a value with None for every number in it that is not finite, and note its pointer."""
+    if isinstance(value, dict):
+        return {key: _blanked(each, f"{path}/{_escape(str(key))}", found) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_blanked(each, f"{path}/{at}", found) for at, each in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        found[path] = str(value)
+        return None
+    return value
 
 
 def _restore(data: dict[str, Any], flags: Any) -> None:

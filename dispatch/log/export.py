@@ -12,7 +12,7 @@ from typing import Any, TextIO
 from dispatch.log.damage import Damage
 from dispatch.log.prompts import Prompts
 from dispatch.log.reader import LogReader
-from dispatch.log.records import DecisionRecord, Joined
+from dispatch.log.records import DecisionRecord
 from dispatch.log.redact import Redactor
 from dispatch.log.stats import names
 from dispatch.log.tally import agreement
@@ -89,11 +89,7 @@ def redacted_copy(source: str | Path, target: str | Path, redactor: Redactor) ->
 def _copy_changes(reader: LogReader, writer: LogWriter) -> None:
     """Write that the cartridges joined or left that did so above the decision just read."""
     while reader.changes:
-        change = reader.changes.popleft()
-        if isinstance(change, Joined):
-            writer.joined(change.cartridge)
-        else:
-            writer.left(change.cartridge)
+        writer.note(reader.changes.popleft())
 
 
 def _row(record: DecisionRecord) -> dict[str, Any]:

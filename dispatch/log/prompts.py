@@ -27,12 +27,8 @@ def delta(ids: Sequence[int], base: Sequence[int]) -> Delta:
 
 def nearest(ids: Sequence[int], prompt: Sequence[int], rotations: Sequence[Sequence[int]]) -> Delta:
     """Return the difference from the prompt, or from the first rotation that has more in common with the ids."""
-    found = delta(ids, prompt)
-    for number, other in enumerate(rotations, 1):
-        each = delta(ids, other)
-        if each.keep > found.keep:
-            found = each.model_copy(update={"of": number})
-    return found
+    behind = [delta(ids, other).model_copy(update={"of": at}) for at, other in enumerate(rotations, 1)]
+    return max([delta(ids, prompt), *behind], key=lambda each: each.keep)
 
 
 class Prompts:

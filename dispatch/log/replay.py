@@ -139,7 +139,7 @@ class Replay:
         for record in self.reader:
             self._change()
             if self.difference is None and record.cartridge not in self.engines:
-                self.difference = Difference(record.n, "cartridge", record.cartridge, self._only())
+                self.difference = Difference(record.n, "cartridge", record.cartridge, f"only {', '.join(self.engines)}")
             if self.difference is not None:
                 return
             yield record
@@ -174,9 +174,6 @@ class Replay:
     def _stopped(self) -> bool:
         return self._last is not None and self.n >= self._last
 
-    def _only(self) -> str:
-        return f"only {', '.join(self.engines)}"
-
     def _change(self) -> None:
         """Let the cartridges join and leave that did so before the next decision."""
         while self.reader.changes and self.difference is None:
@@ -186,7 +183,7 @@ class Replay:
             elif change.cartridge in self.engines:
                 del self.cartridges[change.cartridge], self.engines[change.cartridge]
             else:
-                self.difference = Difference(self.n, "left", change.cartridge, self._only())
+                self.difference = Difference(self.n, "left", change.cartridge, f"only {', '.join(self.engines)}")
 
     def _start(self, record: CartridgeRecord, cartridge: Cartridge) -> None:
         engine = cartridge.engine()

@@ -22,7 +22,7 @@ from dispatch.log.records import DecisionRecord, Ending, Header, Resumed
 from dispatch.log.redact import Redactor
 from dispatch.log.replay import MakeCartridge, Replay, ReplayReport, Verdict
 from dispatch.log.tally import Tally
-from dispatch.log.writer import LogWriter, OnError, Place, lock
+from dispatch.log.writer import Broken, LogWriter, OnError, Place, lock
 from kernel.contract import Cartridge, Engine
 from kernel.errors import LogError, UsageError
 
@@ -86,12 +86,13 @@ def resume(
             os.ftruncate(fd, reader.end.length)
         if not reader.end.newline:
             os.write(fd, compress(b"\n", False))
-        writer = LogWriter.onto(path, fd, compress, Place(reader.end.chain, reader.n, prompt), redact, on_error)
+        broken = Broken(fd, compress, Place(reader.end.chain, reader.n, prompt))
+        writer = LogWriter(path, None, redact=redact, on_error=on_error, broken=broken)
     except BaseException:
         os.close(fd)
         raise
     ending = reader.outcome.ending if reader.outcome else None
-    writer.resumed(Resumed(n=reader.n, dropped=dropped, ending=ending))
+    writer.note(Resumed(n=reader.n, dropped=dropped, ending=ending))
     return Resumption(reader.header, writer, run.cartridges, run.engines, last, tally, report)
 
 

@@ -5,7 +5,6 @@ Checksums are verified while the logs are read; states are not, since no engine 
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections import Counter
 from collections.abc import Iterable
@@ -112,16 +111,13 @@ class _Sessions:
             player=player,
             rule=rule,
             sessions=self.count,
-            decisions=tally.decisions,
             decisions_per_second=self.timed / self.seconds if self.seconds > 0 else None,
             agree_first=tally.agreed_first / tally.with_offer if tally.with_offer else None,
             agree_any=tally.agreed / tally.with_offer if tally.with_offer else None,
-            refused=tally.refused,
-            passes=tally.passes,
-            tokens_evaluated=tally.tokens_evaluated,
             ms_median=self.ms.quantile(0.5),
             ms_p99=self.ms.quantile(0.99),
             endings=dict(self.endings),
+            **{name: getattr(tally, name) for name in ("decisions", "refused", "passes", "tokens_evaluated")},
         )
 
 
@@ -141,7 +137,7 @@ def took_ms(record: DecisionRecord) -> float | None:
 def stats(paths: Iterable[str | Path]) -> Stats:
     """Count over the logs, each read once. A file that cannot be read counts as damaged."""
     groups: dict[tuple[str, str, str], _Sessions] = {}
-    slowest: list[tuple[float, int, str, int]] = []
+    slowest: list[Slow] = []
     damages: list[str] = []
     files = damaged = 0
     for path in paths:
@@ -154,13 +150,12 @@ def stats(paths: Iterable[str | Path]) -> Stats:
                 for record in reader:
                     ms = took_ms(record)
                     group.tally.add(record)
+                    at_ms = record.at_ms if record.at_ms is not None else at_ms
                     if ms is not None:
                         group.ms.add(ms)
-                    at_ms = record.at_ms if record.at_ms is not None else at_ms
-                    if ms is not None and (len(slowest) < SLOWEST or ms > slowest[0][0]):
-                        heapq.heappush(slowest, (ms, -files, str(path), record.n))
-                        if len(slowest) > SLOWEST:
-                            heapq.heappop(slowest)
+                        if len(slowest) < SLOWEST or ms > slowest[-1].ms:
+                            slowest.append(Slow(ms=ms, path=str(path), n=record.n))
+                            slowest = sorted(slowest, key=lambda slow: -slow.ms)[:SLOWEST]
                 seconds = reader.outcome.seconds if reader.outcome else None
                 seconds = at_ms / 1000 if seconds is None and at_ms is not None else seconds
                 if seconds:
@@ -175,7 +170,7 @@ def stats(paths: Iterable[str | Path]) -> Stats:
     return Stats(
         files=files,
         groups=tuple(groups[key].group(*key) for key in sorted(groups)),
-        slowest=tuple(Slow(ms=ms, path=path, n=n) for ms, _, path, n in sorted(slowest, reverse=True)),
+        slowest=tuple(slowest),
         damaged=damaged,
         damages=tuple(damages),
     )

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from dispatch.log.records import DecisionRecord
 from kernel.choose.decision import Stop
+
+SUMMED = (
+    "passes", "tokens_evaluated", "chosen_tokens", "forced_tokens", "refused_removals", "model_ms", "planner_ms"
+)  # fmt: skip
+"""Fields of a decision that are added up."""
+TOLD = ("agreed", "agreed_first", "with_offer", "passes", "tokens_evaluated")
+"""Sums that stand in the last line of a log."""
 
 
 @dataclass
@@ -45,22 +52,16 @@ class Tally:
             first, any_ = agreement(record)
             self.with_offer, self.agreed = self.with_offer + 1, self.agreed + any_
             self.agreed_first += first
-        self.passes += record.passes or 0
-        self.tokens_evaluated += record.tokens_evaluated or 0
-        self.chosen_tokens += record.chosen_tokens or 0
-        self.forced_tokens += record.forced_tokens or 0
-        self.refused_removals += record.refused_removals or 0
-        self.model_ms += record.model_ms or 0.0
-        self.planner_ms += record.planner_ms or 0.0
+        for name in SUMMED:
+            setattr(self, name, getattr(self, name) + (getattr(record, name) or 0))
         if record.legal_mass is not None:
             self.legal_mass += record.legal_mass
             self.smallest_legal_mass = min(self.smallest_legal_mass, record.legal_mass)
 
     @property
     def totals(self) -> dict[str, int | float]:
-        """The sums that stand in the last line of a log."""
-        told = ("passes", "tokens_evaluated", "agreed", "agreed_first", "with_offer")
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.name in told}
+        """The sums of `TOLD`."""
+        return {name: getattr(self, name) for name in TOLD}
 
 
 def agreement(record: DecisionRecord) -> tuple[bool, bool]:

@@ -20,7 +20,6 @@ from typing import Literal, NamedTuple, Self
 
 from dispatch.log.compression import Compress, compressor
 from dispatch.log.encoding import START, encode, seal
-from dispatch.log.objects import CartridgeRecord
 from dispatch.log.prompts import delta, nearest
 from dispatch.log.records import DecisionRecord, Header, Joined, Left, LogRecord, Outcome, Resumed
 from dispatch.log.redact import Redactor
@@ -32,9 +31,17 @@ OnError = Literal["stop", "continue"]
 class Place(NamedTuple):
     """Where a writer stands: chain value, number and prompt ids of the last decision."""
 
-    chain: str
-    n: int
-    prompt: Sequence[int]
+    chain: str = START
+    n: int = 0
+    prompt: Sequence[int] = ()
+
+
+class Broken(NamedTuple):
+    """A log that was broken off, open and locked, and where it goes on; `resume.py` says what that takes."""
+
+    fd: int
+    compress: Compress
+    place: Place
 
 
 class _Pending(NamedTuple):
@@ -51,7 +58,7 @@ class LogWriter:
     Args:
         path: a new file, compressed when it ends in `.gz` or `.zst`. One that holds anything already is refused, and so
             is one that another writer holds.
-        header: line 1.
+        header: line 1; None to go on with a broken log.
         redact: drops prompts and requests and writes salted hashes of them instead.
         on_error: what to do when the disk is full or fails: `stop` raises LogError, `continue` warns once, writes
             nothing more and lets the session go on. The file stays whole up to the line before in both cases.
@@ -63,43 +70,33 @@ class LogWriter:
     def __init__(
         self,
         path: str | Path,
-        header: Header,
+        header: Header | None,
         *,
         redact: Redactor | None = None,
         on_error: OnError = "stop",
+        broken: Broken | None = None,
     ) -> None:
-        self._begin(Path(path), redact, on_error)
-        self._compress = compressor(self.path)
-        self._fd = lock(self.path)
-        self._regular = stat.S_ISREG(os.fstat(self._fd).st_mode)
+        self.path = Path(path)
+        self.error: str | None = None
+        self._redact = redact
+        self._stop = on_error == "stop"
+        self._nulls: tuple[int, list[list[int]]] = (0, [])
+        self._ended = False
+        self._pending: _Pending | None = None
+        self._fd, self._compress, self._place = broken or (-1, compressor(self.path), Place())
+        if broken is None:
+            self._fd = lock(self.path)
+        found = os.fstat(self._fd)
+        self._regular = stat.S_ISREG(found.st_mode)
+        if header is None:
+            return
         try:
-            if os.fstat(self._fd).st_size and self._regular:
+            if found.st_size and self._regular:
                 raise LogError(f"log: {str(self.path)!r} holds something already; name a new file")
             self._write(header if redact is None else redact.header(header))
         except BaseException:
             self.close()
             raise
-
-    @classmethod
-    def onto(
-        cls, path: Path, fd: int, compress: Compress, place: Place, redact: Redactor | None, on_error: OnError
-    ) -> Self:
-        """Return a writer that goes on at the end of an open, locked file; `resume.py` says what that takes."""
-        writer = cls.__new__(cls)
-        writer._begin(path, redact, on_error)
-        writer._compress, writer._fd, writer._regular = compress, fd, True
-        writer._place = place
-        return writer
-
-    def _begin(self, path: Path, redact: Redactor | None, on_error: OnError) -> None:
-        self.path = path
-        self.error: str | None = None
-        self._redact = redact
-        self._stop = on_error == "stop"
-        self._place = Place(START, 0, ())
-        self._nulls: tuple[int, list[list[int]]] = (0, [])
-        self._ended = False
-        self._pending: _Pending | None = None
 
     @property
     def n(self) -> int:
@@ -139,17 +136,9 @@ class LogWriter:
         if record.nulls_of is None and written:
             self._nulls = (record.n, written)
 
-    def resumed(self, record: Resumed) -> None:
-        """Write that the session goes on after it was broken off."""
+    def note(self, record: Resumed | Joined | Left) -> None:
+        """Write that the session goes on after it was broken off, or that a cartridge joined or left."""
         self._write(record)
-
-    def joined(self, record: CartridgeRecord) -> None:
-        """Write that a cartridge takes part from the next decision on."""
-        self._write(Joined(n=self.n, cartridge=record))
-
-    def left(self, name: str) -> None:
-        """Write that a cartridge takes part no more."""
-        self._write(Left(n=self.n, cartridge=name))
 
     def outcome(self, record: Outcome) -> None:
         """Write the last line and wait until the disk has everything."""
@@ -178,8 +167,6 @@ class LogWriter:
     def _write(self, record: LogRecord, prompt: Sequence[int] = (), *, last: bool = False) -> None:
         if self._fd < 0 or self._ended:
             raise LogError(f"log: {str(self.path)!r} is closed")
-        if self.error is not None:
-            return
         self._settle()
         if self.error is not None:
             return

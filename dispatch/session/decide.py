@@ -6,10 +6,9 @@ tokenizer is another one or no ids were logged: then the cartridge's view writes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -19,13 +18,13 @@ from dispatch.log.records import DecisionRecord, Header
 from dispatch.log.replay import MakeCartridge, Replay, ReplayReport
 from dispatch.session.model_player import ModelPlayer
 from dispatch.session.players import Choice
-from dispatch.session.situation import Situation, situation
+from dispatch.session.situation import situation
 from kernel.api import Kernel
 from kernel.choose.decision import TOLERANCE
 from kernel.choose.question import PromptIds
 from kernel.choose.rule import Rule, RuleName
+from kernel.contract import Option
 from kernel.errors import LogError, UsageError
-from kernel.opcode import Instruction
 
 RUNTIME = "llama-cpp-python"
 """The package whose version may change scores."""
@@ -46,79 +45,47 @@ class Divergence(BaseModel):
     planner_now: float | None
     """Its score of the new choice."""
 
+    @property
+    def smaller_margin(self) -> float:
+        """The smaller one of the two margins."""
+        return self.margin_now if self.margin_then is None else min(self.margin_now, self.margin_then)
+
 
 class DecideReport(BaseModel):
     """A log decided again."""
-
-    model_config = ConfigDict(frozen=True)
 
     replay: ReplayReport
     changed: tuple[str, ...]
     """What decides differently than it did: model, tokenizer, rule. Empty: the same is expected."""
     tolerance: float
-    decisions: int
-    agree: int
-    within: int
+    decisions: int = 0
+    agree: int = 0
+    within: int = 0
     """Other choices where one of the margins is below the tolerance."""
-    beyond: int
+    beyond: int = 0
     """Other choices where both are not."""
-    first: Divergence | None
+    first: Divergence | None = None
     """The first other choice."""
-    first_beyond: Divergence | None
-    largest_shift: float
+    first_beyond: Divergence | None = None
+    largest_shift: float = 0.0
     """Largest difference of a margin where the choice is the same."""
-    planner_first_then: float | None
+    planner_first_then: float | None = None
     """Share of decisions that took the planner's best option."""
-    planner_first_now: float | None
-    planner_prefers_then: int
+    planner_first_now: float | None = None
+    planner_prefers_then: int = 0
     """Of the other choices: how often the planner scores the logged one higher."""
-    planner_prefers_now: int
-    planner_gain: float | None
+    planner_prefers_now: int = 0
+    planner_gain: float | None = None
     """Of the other choices: by how much the planner scores the new one higher, on average."""
-    rewritten: int
+    rewritten: int = 0
     """Decisions whose prompt the view wrote again; the others read the logged ids."""
-    prompts_changed: int
+    prompts_changed: int = 0
     """Decisions whose prompt the view would write differently today; the logged one was used."""
 
     @property
     def good(self) -> bool:
         """Whether the log verifies and the choices agree where they have to."""
         return self.replay.good and (bool(self.changed) or not self.beyond)
-
-
-@dataclass(frozen=True, slots=True)
-class Again:
-    """One decision, as it was made then and as it is made now."""
-
-    n: int
-    then: Instruction
-    now: Instruction
-    margin_then: float | None
-    margin_now: float
-    best: Instruction | None
-    """The planner's best option, where it has any."""
-    planner_then: float | None
-    planner_now: float | None
-    prompt: Literal["logged", "changed", "rewritten"]
-    """Whether the logged ids were read, whether the view would write them differently today, or wrote them anew."""
-
-    @property
-    def smaller_margin(self) -> float:
-        """The smaller one of the two margins."""
-        return self.margin_now if self.margin_then is None else min(self.margin_now, self.margin_then)
-
-    @property
-    def divergence(self) -> Divergence:
-        """What the report says of it."""
-        return Divergence(
-            n=self.n,
-            then=repr(self.then),
-            now=repr(self.now),
-            margin_then=self.margin_then,
-            margin_now=self.margin_now,
-            planner_then=self.planner_then,
-            planner_now=self.planner_now,
-        )
 
 
 def decide_again(
@@ -141,9 +108,11 @@ def decide_again(
         last: stop after this decision.
     """
     read_ids = not any(text.startswith(("tokenizer", "strategy")) for text in changed)
-    made: list[Again] = []
+    ranked: list[tuple[bool, bool]] = []
+    gains: list[float] = []
     with LogReader(path) as reader:
         run, prompts = Replay(reader, make_cartridge, last=last), Prompts()
+        found = DecideReport(replay=run.report(), changed=changed, tolerance=tolerance)
         player.max_tokens = reader.header.max_tokens or player.max_tokens
         names = list(run.cartridges)
         for record in run.decisions():
@@ -155,56 +124,52 @@ def decide_again(
             seen, _ = situation(run.cartridges, run.engines, record.n, record.request or "")
             ids, nulls, rotations = prompts.take(record)
             if ids and read_ids:
-                same = player.kernel.vocabulary.prompt(seen.prompt.parts) == ids
+                found.prompts_changed += player.kernel.vocabulary.prompt(seen.prompt.parts) != ids
                 logged = PromptIds(tuple(ids), tuple(map(tuple, nulls)), tuple(map(tuple, rotations)))
-                decision = player.kernel.decide(player.question(seen, logged))
-                made.append(_again(record, seen, player.said(decision, record.n), same))
+                choice = player.said(player.kernel.decide(player.question(seen, logged)), record.n)
             else:
-                made.append(_again(record, seen, player.choose(seen), None))
-        return _report(run.report(), made, changed, tolerance)
+                found.rewritten += 1
+                choice = player.choose(seen)
+            made = _divergence(record, seen.options, choice)
+            found.decisions += 1
+            if seen.options:
+                best = repr(seen.options[0].instruction)
+                ranked.append((made.then == best, made.now == best))
+            if made.then == made.now:
+                found.agree += 1
+                if made.margin_then is not None and not changed:
+                    found.largest_shift = max(found.largest_shift, abs(made.margin_then - made.margin_now))
+                continue
+            found.first = found.first or made
+            if made.planner_then is not None and made.planner_now is not None:
+                gains.append(made.planner_now - made.planner_then)
+            if made.smaller_margin < tolerance:  # NaN is no small margin
+                found.within += 1
+            else:
+                found.beyond += 1
+                found.first_beyond = found.first_beyond or made
+        found.replay = run.report()
+    if ranked:
+        found.planner_first_then = sum(then for then, _ in ranked) / len(ranked)
+        found.planner_first_now = sum(now for _, now in ranked) / len(ranked)
+    if gains:
+        found.planner_gain = sum(gains) / len(gains)
+        found.planner_prefers_then, found.planner_prefers_now = sum(g < 0 for g in gains), sum(g > 0 for g in gains)
+    return found
 
 
-def _again(record: DecisionRecord, seen: Situation, choice: Choice, same_prompt: bool | None) -> Again:
-    """Hold a logged decision against the choice that is made now; `same_prompt` is None where the view wrote it."""
-    scores = {option.instruction: option.score for option in reversed(seen.options)}
+def _divergence(record: DecisionRecord, options: Sequence[Option], choice: Choice) -> Divergence:
+    """Hold a logged decision against the choice that is made now."""
+    scores = {option.instruction: option.score for option in reversed(options)}
     then, now = record.instruction.instruction(), choice.instruction
-    return Again(
+    return Divergence(
         n=record.n,
-        then=then,
-        now=now,
+        then=repr(then),
+        now=repr(now),
         margin_then=record.margin,
         margin_now=choice.decision.margin if choice.decision is not None else 0.0,
-        best=seen.options[0].instruction if seen.options else None,
         planner_then=scores.get(then),
         planner_now=scores.get(now),
-        prompt="rewritten" if same_prompt is None else "logged" if same_prompt else "changed",
-    )
-
-
-def _report(replay: ReplayReport, made: list[Again], changed: tuple[str, ...], tolerance: float) -> DecideReport:
-    agree, others = [d for d in made if d.then == d.now], [d for d in made if d.then != d.now]
-    beyond = [d for d in others if not d.smaller_margin < tolerance]  # NaN is no small margin
-    ranked = [d for d in made if d.best is not None]
-    gains = [d.planner_now - d.planner_then for d in others if d.planner_then is not None and d.planner_now is not None]
-    shifts = [abs(d.margin_then - d.margin_now) for d in agree if d.margin_then is not None and not changed]
-    return DecideReport(
-        replay=replay,
-        changed=changed,
-        tolerance=tolerance,
-        decisions=len(made),
-        agree=len(agree),
-        within=len(others) - len(beyond),
-        beyond=len(beyond),
-        first=others[0].divergence if others else None,
-        first_beyond=beyond[0].divergence if beyond else None,
-        largest_shift=max(shifts, default=0.0),
-        planner_first_then=sum(d.then == d.best for d in ranked) / len(ranked) if ranked else None,
-        planner_first_now=sum(d.now == d.best for d in ranked) / len(ranked) if ranked else None,
-        planner_prefers_then=sum(gain < 0 for gain in gains),
-        planner_prefers_now=sum(gain > 0 for gain in gains),
-        planner_gain=sum(gains) / len(gains) if gains else None,
-        rewritten=sum(d.prompt == "rewritten" for d in made),
-        prompts_changed=sum(d.prompt == "changed" for d in made),
     )
 
 

@@ -78,7 +78,7 @@ def evaluate(
     chosen = [case for case in cases if split in ("all", case.split)]
     if not chosen:
         raise UsageError(f"{name}: no case in the split {split!r}; there is: {sorted({c.split for c in cases})}")
-    correct, passes, tokens, chance = 0, 0, 0, 0.0
+    correct, passes, tokens = 0, 0, 0
     picked: Counter[int] = Counter()
     for number, case in enumerate(chosen, 1):
         opcodes = kernel.compile([Literal(option, CLOSER) for option in case.options])
@@ -87,7 +87,6 @@ def evaluate(
         picked[decision.index] += 1
         passes += decision.passes
         tokens += decision.tokens_evaluated
-        chance += 1 / len(case.options)
         progress(number, len(chosen))
     low, high = wilson(correct, len(chosen))
     return Result(
@@ -100,7 +99,7 @@ def evaluate(
         accuracy=correct / len(chosen),
         low=low,
         high=high,
-        chance=chance / len(chosen),
+        chance=sum(1 / len(case.options) for case in chosen) / len(chosen),
         positions=tuple(picked[n] for n in range(max(len(c.options) for c in chosen))),
         passes=passes / len(chosen),
         tokens=tokens / len(chosen),

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Self
 
 from dispatch.log.objects import CartridgeRecord
-from dispatch.log.records import Ending, Outcome
+from dispatch.log.records import Ending, Joined, Left, Outcome
 from dispatch.log.resume import Resumption
 from dispatch.log.tally import Tally
 from dispatch.log.writer import LogWriter
@@ -95,8 +95,6 @@ class Session:
         """Time since the session began."""
         return time.perf_counter() - self._begun
 
-    # -- who takes part ------------------------------------------------------------------------------------------
-
     def join(self, cartridge: Cartridge) -> None:
         """Let a cartridge take part from the next turn on; the others keep their states.
 
@@ -108,7 +106,7 @@ class Session:
         self.player.use([*self.cartridges.values(), cartridge])
         self.cartridges[cartridge.name], self.engines[cartridge.name] = cartridge, engine
         if self._log is not None:
-            self._log.joined(self._record(cartridge))
+            self._log.note(Joined(n=self.tally.decisions, cartridge=self._record(cartridge)))
 
     def leave(self, name: str) -> None:
         """Let a cartridge take part no more: its state is gone, and none of its opcodes can be chosen.
@@ -122,9 +120,7 @@ class Session:
         self.player.use([c for c in self.cartridges.values() if c.name != name])
         del self.cartridges[name], self.engines[name]
         if self._log is not None:
-            self._log.left(name)
-
-    # -- the loop ------------------------------------------------------------------------------------------------
+            self._log.note(Left(n=self.tally.decisions, cartridge=name))
 
     def turns(self, requests: Iterator[str] | None = None, *, unattended: bool = False) -> Iterator[Turn]:
         """Yield one decision after the other until the session ends; with requests, one decision each.
