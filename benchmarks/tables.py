@@ -1,0 +1,366 @@
+"""Writes the tables of README and docs out of the files in results/, so that no measured number is typed by hand.
+
+Between `<!-- table: NAME -->` and `<!-- end of table -->` stands what the function NAME returns. Run this after a
+benchmark has written its results anew; tests/test_readme.py holds that nothing is left to write, and that no measured
+number stands outside such tables.
+
+    python benchmarks/tables.py
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+PAGES = (ROOT / "README.md", ROOT / "docs" / "measured.md", ROOT / "docs" / "choosing.md")
+BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+
+MODELS = ("smollm2", "gemma3-270m")
+RULES = ("greedy", "exact", "calibrated")
+SETS = {
+    "tagged": "five keys, tagged",
+    "compact": "five keys, compact",
+    "placements": "34 placements",
+    "offered": "three offered",
+    "literals": "1,000 names",
+}
+CONTESTANTS = {
+    "ours greedy": "greedy",
+    "ours exact": "exact",
+    "ours calibrated": "calibrated",
+    "gbnf whole": "GBNF",
+    "gbnf": "GBNF bodies",
+    "llguidance": "llguidance",
+    "guidance": "guidance",
+}
+PEERS = ("gbnf whole", "gbnf", "llguidance", "guidance")
+ENGINES = {"dicts": "nested dicts", "marisa-trie": "marisa-trie over ids"}
+
+Row = dict[str, Any]
+Line = list[str]
+Lines = Iterator[Line]
+TABLES: dict[str, Callable[[], Lines]] = {}
+
+
+def table(made: Callable[[], Lines]) -> Callable[[], Lines]:
+    """Let a function be the table of its name."""
+    TABLES[made.__name__] = made
+    return made
+
+
+@cache
+def result(name: str) -> Any:
+    """Return what stands in a results file."""
+    return json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
+
+
+def percent(part: float, whole: float = 1, digits: int = 0) -> str:
+    """Return a share, e.g. `49 %`."""
+    return f"{100 * part / whole:.{digits}f} %"
+
+
+def span(part: int, whole: int, low: float, high: float) -> str:
+    """Return a share with its 95 % interval, e.g. `49 % (38-60)`."""
+    return f"{percent(part, whole)} ({100 * low:.0f}-{100 * high:.0f})"
+
+
+def right(row: Row) -> str:
+    """Return the share of right answers of a row of `eval`."""
+    return span(row["correct"], row["cases"], row["low"], row["high"])
+
+
+def seconds(value: float) -> str:
+    """Return a time in the unit that it is easy to read in."""
+    return f"{value:.1f} s" if value >= 1 else f"{value:.2f} s" if value >= 0.1 else f"{1000 * value:.1f} ms"
+
+
+def best(cells: Sequence[str], values: Sequence[float]) -> Line:
+    """Return the cells with those of the highest value in bold."""
+    return [f"**{cell}**" if value == max(values) else cell for cell, value in zip(cells, values, strict=True)]
+
+
+# Rules, prompts and models
+
+
+def by_rule(name: str) -> Iterator[tuple[str, str, list[Row]]]:
+    """Yield (model, set, a row a rule) of a file of `eval`."""
+    found = {(row["model"], row["set"], row["rule"]): row for row in result(name)["results"]}
+    for model, of in dict.fromkeys((model, of) for model, of, _ in found):
+        yield model, of, [found[model, of, rule] for rule in RULES]
+
+
+@table
+def rules() -> Lines:
+    """Accuracy by rule of every model and set of eval.json."""
+    yield ["model", "set (cases, chance)", *RULES, "tokens a decision"]
+    for model, of, rows in by_rule("eval"):
+        cells = best([right(row) for row in rows], [row["correct"] for row in rows])
+        title = f"{of} ({rows[0]['cases']}, {percent(rows[0]['chance'])})"
+        yield [model, title, *cells, ", ".join(f"{row['tokens']:.0f}" for row in rows)]
+
+
+@table
+def several() -> Lines:
+    """Accuracy where several cartridges take requests, and of the request without their guides."""
+    yield ["model", "cartridges (requests, commands)", *RULES, "calibrated, request alone"]
+    for model, of, rows in by_rule("eval-several"):
+        cells = best([right(row) for row in rows], [row["correct"] for row in rows])
+        title = f"{of} ({rows[0]['cases']}, {1 / rows[0]['chance']:.0f})"
+        yield [model, title, *cells, f"{result('eval-several')['alone'][model][of]} %"]
+
+
+@table
+def rules_in_full() -> Lines:
+    """Every row of eval.json and eval-several.json."""
+    yield ["model", "set", "cases", "chance", "rule", "right (95 %)", "passes", "tokens"]
+    for row in result("eval")["results"] + result("eval-several")["results"]:
+        cost = [f"{row['passes']:.1f}", f"{row['tokens']:.0f}"]
+        yield [row["model"], row["set"], str(row["cases"]), percent(row["chance"]), row["rule"], right(row), *cost]
+
+
+def prompts(model: str, of: str) -> list[Row]:
+    """Return the rows of one model's results of bench_prompts.py that are of one set."""
+    return [row for row in result(f"prompts-{model}")["rows"] if row["set"] == of]
+
+
+def forms(of: str, columns: Sequence[str]) -> Lines:
+    """How each form of prompt of a set did."""
+    yield ["form", *(f"{model}: {columns[0]}" if not n else columns[n] for model in MODELS for n in range(3))]
+    for rows in zip(*(prompts(model, of) for model in MODELS), strict=True):
+        counts = [(count, row["cases"]) for row in rows for count in row["right"].values()]
+        yield [rows[0]["form"], *("" if count is None else percent(count, cases) for count, cases in counts)]
+
+
+@table
+def tetris_forms() -> Lines:
+    """The forms of a list of options."""
+    return forms("tetris", ("exact", "calibrated", "calibrated, three orders"))
+
+
+@table
+def home_heads() -> Lines:
+    """The heads before a request."""
+    return forms("home", ("exact", "calibrated, `N/A`", "calibrated, guide"))
+
+
+@table
+def strategies() -> Lines:
+    """What prose before the prompt moves."""
+    yield ["cartridge", "marks", "strategy", "moved (95 %)", "planner's best (95 %)"]
+    for row in result("strategies")["rows"]:
+        cells = [span(row[key], row["states"], *row[f"{key}_95"]) for key in ("moved", "best")]
+        yield [row["cartridge"], "yes" if row["marks"] else "no", row["strategy"], *cells]
+
+
+# Games
+
+
+@table
+def play() -> Lines:
+    """A game by chance, by a model and by the planner."""
+    found = result("games")["games"]
+    yield ["player", "pieces", "lines", "took the planner's first", "refused"]
+    for name, game in (
+        ("random, of all legal", found["random, of all legal"]),
+        ("smollm2, of three offered", result("long")["summary"]),
+        ("planner alone", found["planner alone"]),
+    ):
+        yield [
+            name,
+            str(game["pieces"]),
+            str(game["lines"]),
+            percent(game["agreement_first"], digits=1),
+            str(game["refused"]),
+        ]
+
+
+@table
+def games() -> Lines:
+    """Every game of games.json."""
+    counts = ("pieces", "lines", "height", "decisions", "refused")
+    yield ["options of `run tetris`", *counts, "took the planner's first", "one of its three", "tokens a decision"]
+    for game in result("games")["games"].values():
+        shares = [percent(game[name], digits=1) for name in ("agreement_first", "agreement")]
+        tokens = f"{game['tokens_evaluated'] / game['decisions']:.0f}" if "tokens_evaluated" in game else ""
+        yield [f"`{game['options']}`", *(str(game[name]) for name in counts), *shares, tokens]
+
+
+@table
+def again() -> Lines:
+    """What other models decide in the same game."""
+    yield [
+        "decided again by", "decisions", "same choice", "other, a margin below 0.5", "other, both above",
+        "took the planner's first", "planner prefers the first choice", "planner prefers the other",
+    ]  # fmt: skip
+    for model, row in result("games")["again"]["models"].items():
+        same = f"{row['agree']} ({percent(row['agree'], row['decisions'], 1)})"
+        others = [str(row[name]) for name in ("within", "beyond")]
+        prefers = [str(row[f"planner_prefers_{when}"]) for when in ("then", "now")]
+        yield [model, str(row["decisions"]), same, *others, percent(row["planner_first_now"], digits=1), *prefers]
+
+
+@table
+def course() -> Lines:
+    """Whether the long game stays as small and as fast as it began."""
+    yield ["up to piece", "median of a decision", "resident memory"]
+    for row in result("long")["rows"]:
+        yield [str(row["pieces"]), f"{row['median_ms']:.0f} ms", f"{row['resident_mb']:.0f} MB"]
+
+
+@table
+def shares() -> Lines:
+    """Where the time of a decision goes."""
+    parts = result("share")["ms_a_decision"]
+    yield ["part", "a decision", "share"]
+    for name, value in parts.items():
+        yield [name, f"{value:.2f} ms", percent(value, sum(parts.values()), 1)]
+
+
+@table
+def planner() -> Lines:
+    """How long the planner takes."""
+    yield ["opcodes", "part", "median", "p99"]
+    for opcodes, parts in result("planner")["time"].items():
+        for part, value in parts.items():
+            yield [opcodes, part, f"{value['median_us']:.0f} us", f"{value['p99_us']:.0f} us"]
+
+
+# Beside other constrained decoders
+
+
+def decided(name: str) -> Iterator[tuple[str, str, dict[str, Row]]]:
+    """Yield (model, set, row by contestant) of a file of bench_decision.py."""
+    for each in result(name)["results"]:
+        rows = {row["contestant"]: row for row in each["rows"]}
+        yield each["model"], each["set"], {who: rows[who] for who in CONTESTANTS}
+
+
+def speed(row: Row) -> float:
+    """Return decisions a second."""
+    return float(row["decisions_per_second"])
+
+
+@table
+def decisions() -> Lines:
+    """Decisions a second; the sets first in which a peer is furthest ahead of `exact`."""
+    yield ["model", "set", *CONTESTANTS.values()]
+    for model, of, rows in sorted(
+        decided("decision"), key=lambda each: speed(each[2]["ours exact"]) / max(speed(each[2][peer]) for peer in PEERS)
+    ):
+        speeds = [round(speed(row), 1) for row in rows.values()]
+        yield [model, SETS[of], *best([f"{value:.1f}" for value in speeds], speeds)]
+
+
+@table
+def literals() -> Lines:
+    """How often everybody is right among a thousand names, and how fast."""
+    yield ["model", "", *CONTESTANTS.values()]
+    for model, _, rows in decided("decision-literals"):
+        for title, values, digits in (
+            ("decisions a second", list(map(speed, rows.values())), None),
+            ("right", [row["right"] for row in rows.values()], 0),
+        ):
+            cells = [f"{value:.1f}" if digits is None else percent(value) for value in values]
+            yield [model, title, *best(cells, values)]
+
+
+@table
+def decisions_in_full() -> Lines:
+    """Every row of decision.json and decision-literals.json."""
+    yield [
+        "model",
+        "set",
+        "who",
+        "a second",
+        "median",
+        "p99",
+        "passes",
+        "tokens",
+        "not llama_decode",
+        "chose as `exact`",
+    ]
+    for file in ("decision", "decision-literals"):
+        for model, of, rows in decided(file):
+            for who, row in rows.items():
+                times = [f"{speed(row):.1f}", *(f"{row[name]:.0f} ms" for name in ("median_ms", "p99_ms"))]
+                cost = [f"{row['passes']:.1f}", f"{row['tokens']:.0f}", percent(row["outside_model"])]
+                yield [model, SETS[of], CONTESTANTS[who], *times, *cost, percent(row["as_exact"])]
+
+
+# Lists of opcodes
+
+
+def tried() -> Iterator[tuple[str, int, str, dict[str, Row]]]:
+    """Yield (texts, N, model, row by engine) of the files of bench_trie.py."""
+    rows = result("trie-names")["rows"] + result("trie-letters")["rows"]
+    for key in dict.fromkeys((row["texts"], row["n"], row["vocab"]) for row in rows):
+        yield *key, {row["peer"]: row for row in rows if (row["texts"], row["n"], row["vocab"]) == key}
+
+
+@table
+def lists() -> Lines:
+    """The first mask, ours and that of the fastest other engine; first where the other is ahead."""
+    found = []
+    for texts, n, model, rows in tried():
+        others = [row for who, row in rows.items() if who != "ours" and "failure" not in row]
+        pair = (rows["ours"], min(others, key=lambda row: float(row["first_mask_s"])))
+        found.append((pair[0]["first_mask_s"] / pair[1]["first_mask_s"], texts, n, model, pair))
+    yield ["texts", "N", "model", "ours", "fastest other", "which", "memory, ours", "the other's"]
+    for _, texts, n, model, pair in sorted(found, key=lambda each: -each[0]):
+        times = [row["first_mask_s"] for row in pair]
+        cells = best([seconds(value) for value in times], [-value for value in times])
+        memory = [f"{row['peak_mb']:.0f} MB" for row in pair]
+        which = str(pair[1]["peer"])
+        yield [texts, f"{n:,}", model, *cells, ENGINES.get(which, which), *memory]
+
+
+@table
+def lists_in_full() -> Lines:
+    """Every row of trie-names.json and trie-letters.json."""
+    yield ["texts", "N", "model", "engine", "first mask", "mask, median / p99", "step", "memory", "wrong masks"]
+    for texts, n, model, rows in tried():
+        for who, row in rows.items():
+            cells = [row.get("failure", ""), "", "", "", ""]
+            if "failure" not in row:
+                pairs = [f"{row[part]['median_us']:.2f} / {row[part]['p99_us']:.1f} us" for part in ("mask", "step")]
+                wrong = f"{row['masks_wrong']} of {row['masks_checked']}"
+                cells = [seconds(row["first_mask_s"]), *pairs, f"{row['peak_mb']:.0f} MB", wrong]
+            yield [texts, f"{n:,}", model, ENGINES.get(who, who), *cells]
+
+
+@table
+def calls() -> Lines:
+    """How many public functions are held, and how many calls of them were valid."""
+    found = result("bfcl")
+    yield ["functions", "compile", "median", "p99", "calls", "valid", "closed when the budget was used up"]
+    counts = [f"{found[name]:,}" for name in ("functions", "compiled")]
+    times = [f"{found['compile_ms'][name]:.0f} ms" for name in ("median", "p99")]
+    yield [*counts, *times, *(str(found["calls"][name]) for name in ("asked", "valid", "closed_by_the_budget"))]
+
+
+def filled(page: str) -> str:
+    """Return a page with every table written anew."""
+
+    def written(found: re.Match[str]) -> str:
+        head, *lines = TABLES[found[2]]()
+        return (
+            found[1] + "".join(f"| {' | '.join(line)} |\n" for line in (head, ["---"] * len(head), *lines)) + found[3]
+        )
+
+    return BLOCK.sub(written, page)
+
+
+def main() -> None:
+    """Write the pages."""
+    for page in PAGES:
+        page.write_text(filled(page.read_text("utf-8")), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
