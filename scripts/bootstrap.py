@@ -107,17 +107,14 @@ def main() -> int:
         pull = (str(PYTHON), "-m", "kernel", "models", "pull", MODEL)
         if subprocess.run(pull, cwd=ROOT, stdout=subprocess.DEVNULL).returncode:
             raise SetupError(f"the model {MODEL} is not here; the rest is, and make setup goes on from there")
-    except SetupError as error:
-        print(f"setup: {error}", file=sys.stderr)
     except KeyboardInterrupt:
         print("\nsetup: interrupted; make setup goes on from here", file=sys.stderr)
         return 130
-    except OSError as error:
+    except (SetupError, OSError) as error:
         print(f"setup: {error}", file=sys.stderr)
-    else:
-        print("setup: everything is in place", file=sys.stderr)
-        return 0
-    return 1
+        return 1
+    print("setup: everything is in place", file=sys.stderr)
+    return 0
 
 
 if __name__ == "__main__":

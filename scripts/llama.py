@@ -40,13 +40,9 @@ def flavour_wanted(built: str) -> str:
 
 def settings(flavour: str) -> list[str]:
     """Return what llama-cpp-python is built with; CMAKE_ARGS of the environment comes on top of it."""
-    options = {
-        "GGML_NATIVE": "ON" if flavour == "native" else "OFF",
-        "LLAVA_BUILD": "OFF",  # images and sound
-        "LLAMA_OPENSSL": "OFF",
-        "CMAKE_PROJECT_INCLUDE": str(LEAN),
-    }
-    return [f"cmake.define.{name}={value}" for name, value in options.items()]
+    native = f"GGML_NATIVE={'ON' if flavour == 'native' else 'OFF'}"
+    options = (native, "LLAVA_BUILD=OFF", "LLAMA_OPENSSL=OFF", f"CMAKE_PROJECT_INCLUDE={LEAN}")  # LLAVA: images, sound
+    return [f"cmake.define.{option}" for option in options]
 
 
 def key_of(flavour: str) -> str:
@@ -100,17 +96,15 @@ def wheel(key: str) -> Path:
 
 def need_compiler() -> None:
     """Raise SetupError unless a C and a C++ compiler make something that runs."""
-    for language, variable, names, suffix in (
-        ("C", "CC", ("cc", "gcc", "clang"), ".c"),
-        ("C++", "CXX", ("c++", "g++", "clang++"), ".cpp"),
+    for language, variable, names, file, program in (
+        ("C", "CC", ("cc", "gcc", "clang"), "try.c", "int main(void) { return 0; }\n"),
+        ("C++", "CXX", ("c++", "g++", "clang++"), "try.cpp", "#include <vector>\nint main() {}\n"),
     ):
         asked = os.environ.get(variable)
         compiler = next((name for name in ((asked.split()[0],) if asked else names) if shutil.which(name)), None)
         with tempfile.TemporaryDirectory() as folder:
-            code = Path(folder, "try" + suffix)
-            code.write_text(
-                "int main(void) { return 0; }\n" if suffix == ".c" else "#include <vector>\nint main() {}\n"
-            )
+            code = Path(folder, file)
+            code.write_text(program)
             command = [str(compiler), str(code), "-o", str(code.with_suffix(""))]
             works = compiler and subprocess.run(command, capture_output=True).returncode == 0
         if not works:

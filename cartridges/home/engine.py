@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import ClassVar, Self, get_args
+from typing import Self, get_args
 
 from cartridges.home.opcodes import (
     COLDEST,
     LISTED,
     NAME,
+    SETS,
     WARMEST,
     Blinds,
     Countdown,
@@ -29,7 +30,7 @@ from cartridges.home.opcodes import (
 )
 from cartridges.kit.rules import hashed, refusal
 from kernel.errors import IllegalInstructionError, OpcodeError
-from kernel.opcode import Instruction, canonical
+from kernel.opcode import Instruction, Opcode, canonical
 
 LOUDEST = 10
 TRACKS = 5
@@ -93,7 +94,8 @@ class House:
         if instruction not in _LEGAL[self.opcodes] and not self._reminds(instruction):
             raise refusal(self, instruction)
         before = self.state_hash()
-        said = self._carry_out[self.opcodes][instruction.method](self, instruction.arguments)
+        opcode = next(each for each in SETS[self.opcodes] if each.method == instruction.method)
+        said = self._carry_out(opcode.from_arguments(instruction.arguments))
         self.done += 1
         self.changed += self.state_hash() != before
         return said
@@ -117,54 +119,6 @@ class House:
         """Return how many commands were carried out and how many of them changed something."""
         return {"commands": self.done, "changed": self.changed}
 
-    def _light(self, arguments: str) -> str:
-        told = Light.from_arguments(arguments)
-        self.state.lights[told.room] = told.state == "on"
-        return f"the {told.room} light is {told.state}"
-
-    def _heater(self, arguments: str) -> str:
-        change = 1 if Heater.from_arguments(arguments).change == "warmer" else -1
-        self.state.celsius = min(max(self.state.celsius + change, COLDEST), WARMEST)
-        return f"the heater is set to {self.state.celsius} degrees"
-
-    def _door(self, arguments: str) -> str:
-        self.state.locked = Door.from_arguments(arguments).action == "lock"
-        return f"the front door is {'locked' if self.state.locked else 'unlocked'}"
-
-    def _blinds(self, arguments: str) -> str:
-        self.state.blinds_open = Blinds.from_arguments(arguments).action == "open"
-        return f"the blinds are {'open' if self.state.blinds_open else 'closed'}"
-
-    def _music(self, arguments: str) -> str:
-        state = self.state
-        match Music.from_arguments(arguments).action:
-            case "play":
-                state.playing = True
-            case "stop":
-                state.playing = False
-            case "louder":
-                state.volume = min(state.volume + 1, LOUDEST)
-            case "quieter":
-                state.volume = max(state.volume - 1, 0)
-            case "next":
-                state.track = state.track % TRACKS + 1
-        return f"{'playing' if state.playing else 'silent'}, track {state.track}, volume {state.volume}"
-
-    def _vacuum(self, arguments: str) -> str:
-        self.state.cleaning = Vacuum.from_arguments(arguments).action == "start"
-        return f"the vacuum is {'cleaning' if self.state.cleaning else 'in its dock'}"
-
-    def _timer(self, arguments: str) -> str:
-        match Timer.from_arguments(arguments).action:
-            case "start":
-                self.state.timer_minutes = TIMER_MINUTES
-            case "stop":
-                self.state.timer_minutes = 0
-            case "check":
-                pass
-        left = self.state.timer_minutes
-        return f"the timer has {left} minutes left" if left else "the timer is not running"
-
     def _reminds(self, instruction: Instruction) -> bool:
         if self.opcodes != "typed" or (instruction.cartridge, instruction.method) != (NAME, Remind.method):
             return False
@@ -174,36 +128,45 @@ class House:
             raise IllegalInstructionError(f"home.{error}") from error
         return True
 
-    def _lamp(self, arguments: str) -> str:
-        told = Lamp.from_arguments(arguments)
-        self.state.lights[told.room] = told.on
-        return f"the {told.room} light is {'on' if told.on else 'off'}"
-
-    def _thermostat(self, arguments: str) -> str:
-        self.state.celsius = Thermostat.from_arguments(arguments).celsius
-        return f"the heater is set to {self.state.celsius:g} degrees"
-
-    def _countdown(self, arguments: str) -> str:
-        self.state.timer_minutes = Countdown.from_arguments(arguments).minutes
-        return f"the timer has {self.state.timer_minutes} minutes left"
-
-    def _remind(self, arguments: str) -> str:
-        self.state.reminders.append(Remind.from_arguments(arguments).text)
-        return f"reminder {len(self.state.reminders)}: {self.state.reminders[-1]}"
-
-    _shared: ClassVar[dict[str, Callable[[House, str], str]]] = {
-        Door.method: _door,
-        Blinds.method: _blinds,
-        Music.method: _music,
-        Vacuum.method: _vacuum,
-    }
-    _carry_out: ClassVar[dict[Set, dict[str, Callable[[House, str], str]]]] = {
-        "commands": _shared | {Light.method: _light, Heater.method: _heater, Timer.method: _timer},
-        "typed": _shared
-        | {
-            Lamp.method: _lamp,
-            Thermostat.method: _thermostat,
-            Countdown.method: _countdown,
-            Remind.method: _remind,
-        },
-    }
+    def _carry_out(self, told: Opcode) -> str:
+        """Change the house and say how things stand now."""
+        state = self.state
+        match told:
+            case Light(room=room) | Lamp(room=room):
+                on = state.lights[room] = told.on if isinstance(told, Lamp) else told.state == "on"
+                return f"the {room} light is {'on' if on else 'off'}"
+            case Heater() | Thermostat():
+                if isinstance(told, Heater):
+                    warmer = state.celsius + (1 if told.change == "warmer" else -1)
+                    state.celsius = min(max(warmer, COLDEST), WARMEST)
+                else:
+                    state.celsius = told.celsius
+                return f"the heater is set to {state.celsius:g} degrees"
+            case Door(action=action):
+                state.locked = action == "lock"
+                return f"the front door is {action}ed"
+            case Blinds(action=action):
+                state.blinds_open = action == "open"
+                return f"the blinds are {'open' if state.blinds_open else 'closed'}"
+            case Music(action=action):
+                if action in ("play", "stop"):
+                    state.playing = action == "play"
+                elif action == "next":
+                    state.track = state.track % TRACKS + 1
+                else:
+                    state.volume = min(max(state.volume + (1 if action == "louder" else -1), 0), LOUDEST)
+                return f"{'playing' if state.playing else 'silent'}, track {state.track}, volume {state.volume}"
+            case Vacuum(action=action):
+                state.cleaning = action == "start"
+                return f"the vacuum is {'cleaning' if state.cleaning else 'in its dock'}"
+            case Remind(text=text):
+                state.reminders.append(text)
+                return f"reminder {len(state.reminders)}: {text}"
+            case Countdown(minutes=minutes):
+                state.timer_minutes = minutes
+            case Timer(action="start"):
+                state.timer_minutes = TIMER_MINUTES
+            case Timer(action="stop"):
+                state.timer_minutes = 0
+        left = state.timer_minutes
+        return f"the timer has {left} minutes left" if left else "the timer is not running"

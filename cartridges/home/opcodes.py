@@ -99,8 +99,5 @@ TYPED: tuple[type[Opcode], ...] = (Lamp, Thermostat, Door, Blinds, Music, Vacuum
 
 SETS: dict[Set, tuple[type[Opcode], ...]] = {"commands": OPCODES, "typed": TYPED}
 
-LISTED: dict[Set, tuple[Instruction, ...]] = {
-    "commands": COMMANDS,
-    "typed": commands(NAME, TYPED),
-}
+LISTED: dict[Set, tuple[Instruction, ...]] = {name: commands(NAME, opcodes) for name, opcodes in SETS.items()}
 """Every instruction of a set that can be listed: 24, and 220; beside those a model writes reminders."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from kernel.prompt import NOTHING, Explained, Prompt, behind
 
 GUIDE = tuple(
-    Explained(words, phrase, when, request)
-    for words, phrase, when, request in (
+    Explained(*said)
+    for said in (
         ("light hall true", "Light in the hall", "it is dark there", "I can't see my shoes"),
         ("light bedroom false", "Bedroom light off", "somebody sleeps", "I want to sleep now"),
         ("light kitchen true", "Kitchen light", "we want to cook", "It's dark at the stove"),
@@ -27,12 +27,7 @@ GUIDE = tuple(
         ("timer 45", "Wake me in 45 minutes", "I take a nap", "The bread needs an hour"),
         ("timer 10", "Ten minutes for the eggs", "they are in the pot", "Tell me in 5 minutes"),
         ('remind "take out the bins"', "Don't let me forget the bins", "it is Monday", "I must call the doctor"),
-        (
-            'remind "the keys are next door"',
-            "Note that the keys are next door",
-            "I forget",
-            "Write down: buy milk",
-        ),
+        ('remind "the keys are next door"', "Note that the keys are next door", "I forget", "Write down: buy milk"),
     )
 )
 """As the compact form says them, so that what is asked for is a line of the same kind."""
@@ -43,10 +38,7 @@ def prompt(request: str) -> Prompt:
 
     The null prompts ask for nothing behind the same examples.
     """
-    heads = [_head(guide) for guide in (GUIDE, GUIDE[::-1])]
+    lines = [f"Request: {each.phrase}\nCommand: {each.words}\n" for each in GUIDE]
+    heads = ["".join(lines), "".join(reversed(lines))]
     first, *others = [behind(head, request) for head in heads]
     return Prompt(first, tuple(behind(head, NOTHING) for head in heads), tuple(others))
-
-
-def _head(guide: tuple[Explained, ...]) -> str:
-    return "".join(f"Request: {each.phrase}\nCommand: {each.words}\n" for each in guide)

@@ -25,9 +25,7 @@ class HomeView:
     def render(self, engine: Engine) -> Table:
         """Return a table with a line for each device; what is on or open is bold."""
         state = own(engine, House).state
-        table = Table(title="home", show_header=False)
-        table.add_column("device")
-        table.add_column("state")
+        table = Table("device", "state", title="home", show_header=False)
         for room, on in state.lights.items():
             table.add_row(f"{room} light", "[bold yellow]on[/]" if on else "off")
         table.add_row("heater", f"[bold]{state.celsius:g} °C[/]")

@@ -11,6 +11,7 @@ import copy
 import itertools
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -19,7 +20,7 @@ from rich.text import Text
 
 from cartridges.kit.phrasing import offered
 from cartridges.kit.rules import hashed, own, refusal
-from kernel.contract import Cartridge, Engine, Option, Planner
+from kernel.contract import Cartridge, Engine, Option
 from kernel.errors import CartridgeError
 from kernel.opcode import NAME, Instruction, Opcode
 from kernel.prompt import Prompt, asked
@@ -75,9 +76,10 @@ def wrap(
         raise CartridgeError(f"{name}: {space.n} actions, {len(actions)} names {list(actions)!r}; give one name each")
     if unfit := [action for action in actions if not NAME.fullmatch(action)]:
         raise CartridgeError(f"{name}: action {unfit[0]!r} does not match {NAME.pattern!r}")
-    opcode = _opcode(method, tuple(actions))
+    domain: Any = Literal[tuple(actions)]
+    opcode = create_model(method.title(), __base__=Opcode, __doc__="Take one of the actions.", action=(domain, ...))
+    opcode.method = method
     spoken = tuple(Instruction.of(name, method, action=action) for action in actions)
-    planner: Planner | None = LookAhead(depth) if depth else None
     return Cartridge(
         name=name,
         version=version,
@@ -85,7 +87,7 @@ def wrap(
         opcodes=(opcode,),
         engine=lambda: GymnasiumEngine(make(), spoken, int(space.start), state),
         view=GymnasiumView(name, opcode, situation),
-        planner=planner,
+        planner=LookAhead(depth) if depth else None,
         takes_requests=True,
     )
 
@@ -98,11 +100,7 @@ class GymnasiumEngine:
     """
 
     def __init__(
-        self,
-        env: Env,
-        spoken: Sequence[Instruction],
-        start: int,
-        state: Callable[[Env], Hashable] | None,
+        self, env: Env, spoken: Sequence[Instruction], start: int, state: Callable[[Env], Hashable] | None
     ) -> None:
         self.env = env
         self.spoken = spoken
@@ -167,11 +165,11 @@ class GymnasiumEngine:
         return {"steps": self.steps, "reward": round(self.reward, 9)}
 
 
+@dataclass(frozen=True)
 class LookAhead:
     """Tries every way of some steps on copies and ranks by the best sum of rewards, the shorter way first."""
 
-    def __init__(self, depth: int) -> None:
-        self.depth = depth
+    depth: int
 
     def rank(self, engine: Engine) -> Sequence[Option]:
         """Return an option for each legal action, best first, ties in the order of their numbers."""
@@ -209,13 +207,13 @@ class LookAhead:
         return best_reward - engine.reward, best_way
 
 
+@dataclass(frozen=True)
 class GymnasiumView:
     """A request is asked for, else the options are offered; the picture is the environment's own text."""
 
-    def __init__(self, name: str, opcode: type[Opcode], situation: Callable[[Any], str]) -> None:
-        self.name = name
-        self.opcode = opcode
-        self.situation = situation
+    name: str
+    opcode: type[Opcode]
+    situation: Callable[[Any], str]
 
     def prompt(self, engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
         """Return what the model reads."""
@@ -238,13 +236,6 @@ def _made(env: str) -> Env:
         return gymnasium.make(env, render_mode=ANSI if ANSI in modes else None, disable_env_checker=True)
     except gymnasium.error.Error as error:
         raise CartridgeError(f"gymnasium cannot make {env!r}: {error}") from error
-
-
-def _opcode(method: str, actions: tuple[str, ...]) -> type[Opcode]:
-    domain: Any = Literal[actions]
-    made = create_model(method.title(), __base__=Opcode, __doc__="Take one of the actions.", action=(domain, ...))
-    made.method = method
-    return made
 
 
 def _plain(value: Any) -> Any:

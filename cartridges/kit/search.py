@@ -1,6 +1,6 @@
 """Breadth-first search over copies of an engine, for planners that prefer the shortest way to a goal.
 
-`ranked` makes options of what `routes` finds. The planner of `gymnasium` does not use this search: an environment has
+The planner of `gymnasium` does not use this search: an environment has
 rewards and no goal, so the nearest reward need not be the one to go for.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from kernel.contract import Engine, Option
@@ -26,44 +25,22 @@ NO_WAY = -1000.0
 """The score of an instruction that leads to no goal: lower than any way is long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
-    """What follows one legal instruction: the shortest way to a goal that begins with it, or why there is none.
-
-    `plan` begins with the instruction itself and is empty when no goal is near or the session ends before one;
-    `ended` is the engine's reason in the latter case.
-    """
-
-    plan: tuple[Instruction, ...]
-    ended: str | None = None
-
-
 def ranked(
     engine: E,
     place: Callable[[E], Hashable],
     reached: Callable[[E], bool],
     note: Callable[[tuple[Instruction, ...]], str],
 ) -> list[Option]:
-    """Return an option for each legal instruction, the shortest way first, ties in the order of `engine.legal()`.
+    """Return an option for each legal instruction, the shortest way to a goal first, ties in the order of `legal()`.
 
-    The score is minus the number of instructions, NO_WAY where no goal is found. `note` says a way in words; an
-    instruction without one is noted by the reason of the ending, or by "leads away".
-    """
-    options = []
-    for instruction, route in routes(engine, place, reached).items():
-        steps = len(route.plan)
-        said = note(route.plan) if steps else route.ended or "leads away"
-        options.append(Option(instruction, float(-steps) if steps else NO_WAY, said, route.plan))
-    return sorted(options, key=lambda option: -option.score)
-
-
-def routes(engine: E, place: Callable[[E], Hashable], reached: Callable[[E], bool]) -> dict[Instruction, Route]:
-    """Return a route for each legal instruction, in the order of `engine.legal()`.
+    The score is minus the number of instructions, NO_WAY where no goal is found. An option's plan is the way, which
+    begins with its instruction; it is empty when no goal is near or the session ends before one.
 
     Args:
         engine: the state to start from; only copies of it are changed.
         place: what makes two states the same for the search (leave out what only counts, such as a battery).
         reached: whether a state is a goal; never asked of the start, nor of a step that leads back there.
+        note: says a way in words; without a way the reason of the ending is said, or "leads away".
 
     Ways are shortest in instructions; ties go to the instruction that is legal first. A way that is more than SLACK
     steps longer than the shortest of all is not found, nor is any when MAX_PLACES places hold no goal.
@@ -97,10 +74,12 @@ def routes(engine: E, place: Callable[[E], Hashable], reached: Callable[[E], boo
             else:
                 ends[there] = after.ended()
     steps = _steps_to_goal(goals, parents)
-    return {
-        instruction: Route(_plan(instruction, there, children, steps), ends.get(there))
-        for instruction, there in children[start].items()
-    }
+    options = []
+    for instruction, there in children[start].items():
+        plan = _plan(instruction, there, children, steps)
+        said = note(plan) if plan else ends.get(there) or "leads away"
+        options.append(Option(instruction, float(-len(plan)) if plan else NO_WAY, said, plan))
+    return sorted(options, key=lambda option: -option.score)
 
 
 def _steps_to_goal(goals: list[Hashable], parents: dict[Hashable, list[Hashable]]) -> dict[Hashable, int]:

@@ -126,9 +126,7 @@ class ToolView:
     def render(self, engine: Engine) -> Table:
         """Return a table of the calls so far."""
         tools = own(engine, Tools)
-        table = Table(title=tools.name, box=None)
-        table.add_column("call")
-        table.add_column("answer")
+        table = Table("call", "answer", title=tools.name, box=None)
         for instruction, said in tools.calls:
             table.add_row(repr(instruction), said)
         return table

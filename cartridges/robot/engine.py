@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
@@ -54,8 +55,6 @@ class RobotEngine:
     - It ends when all marks are reached or the battery is empty.
     """
 
-    __slots__ = ("done", "state")
-
     def __init__(self, seed: int = 0) -> None:
         self.reset(seed)
 
@@ -88,7 +87,11 @@ class RobotEngine:
             case Drive.method:
                 return self._drive(Drive.from_arguments(instruction.arguments))
             case Turn.method:
-                return self._turn(Turn.from_arguments(instruction.arguments))
+                quarters = _QUARTERS[instruction.args["way"]]
+                heading = (self.state.heading + quarters) % 4
+                left = self.state.battery - abs(quarters)
+                self.state = replace(self.state, heading=heading, battery=left, motors=True)
+                return f"facing {HEADINGS[heading]}"
             case Speak.method:
                 return self._speak(Speak.from_arguments(instruction.arguments))
             case _:
@@ -97,9 +100,7 @@ class RobotEngine:
 
     def copy(self) -> Self:
         """Return an independent engine in the same state."""
-        twin = object.__new__(type(self))
-        twin.state, twin.done = self.state, self.done
-        return twin
+        return copy.copy(self)  # the state is a value that never changes
 
     def state_hash(self) -> str:
         """Return a hash of floor, body and battery; how many instructions it took is not part of it."""
@@ -137,28 +138,14 @@ class RobotEngine:
 
     def _drive(self, told: Drive) -> str:
         cells = told.cm // CELL_CM
-        state = replace(
-            self.state,
-            robot=self.ahead(cells if told.way == "forward" else -cells),
-            battery=self.state.battery - cells,
-            motors=True,
-        )
+        robot = self.ahead(cells if told.way == "forward" else -cells)
+        state = replace(self.state, robot=robot, battery=self.state.battery - cells, motors=True)
         said = f"drove {told.way} {told.cm} cm"
         if state.robot == state.marks[state.reached]:
             said += f", reached mark {MARKS[state.reached]}"
             state = replace(state, reached=state.reached + 1)
         self.state = state
         return said
-
-    def _turn(self, told: Turn) -> str:
-        quarters = _QUARTERS[told.way]
-        self.state = replace(
-            self.state,
-            heading=(self.state.heading + quarters) % 4,
-            battery=self.state.battery - abs(quarters),
-            motors=True,
-        )
-        return f"facing {HEADINGS[self.state.heading]}"
 
     def _speak(self, told: Speak) -> str:
         said = f"said {told.phrase}"

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 from cartridges.kit.rules import own
 from cartridges.kit.search import ranked
 from cartridges.robot.engine import MARKS, RobotEngine
 from kernel.contract import Engine, Option
-
-
-def _place(engine: RobotEngine) -> Hashable:
-    """Return what matters to the search; the battery only counts down."""
-    state = engine.state
-    return state.robot, state.heading, state.person, state.reached
 
 
 class RobotPlanner:
@@ -28,7 +22,8 @@ class RobotPlanner:
         reached = robot.state.reached
         return ranked(
             robot,
-            _place,
+            # The battery is left out, as it only counts down.
+            lambda each: (each.state.robot, each.state.heading, each.state.person, each.state.reached),
             lambda after: after.state.reached > reached,
             lambda way: f"mark {MARKS[reached]} in {len(way)} step{'s' if len(way) > 1 else ''}",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import get_args
 
@@ -44,19 +44,14 @@ class Board:
         return sum(2 * way + 2 for way in ways if way is not None) if None not in ways else None
 
 
-def beside(cell: Cell) -> Iterable[Cell]:
-    """Yield the four neighbours, also those outside."""
-    for dx, dy in STEPS.values():
-        yield cell[0] + dx, cell[1] + dy
-
-
 def distances(start: Cell, passable: Callable[[Cell], bool]) -> dict[Cell, int]:
     """Return the steps from `start` to every cell that can be walked to."""
     steps = {start: 0}
     waiting = deque([start])
     while waiting:
-        here = waiting.popleft()
-        for cell in beside(here):
+        x, y = here = waiting.popleft()
+        for dx, dy in STEPS.values():
+            cell = (x + dx, y + dy)
             if cell not in steps and passable(cell):
                 steps[cell] = steps[here] + 1
                 waiting.append(cell)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Self, cast
 
@@ -23,8 +24,6 @@ class ScavengerEngine:
     - Each instruction is a move. It ends when all is delivered, in a pit, or when the moves are spent.
     """
 
-    __slots__ = ("_lying", "board", "carried", "delivered", "moves", "position")
-
     def __init__(self, seed: int = 0) -> None:
         self.reset(seed)
 
@@ -35,7 +34,8 @@ class ScavengerEngine:
         self.carried: Item | None = None
         self.delivered = 0
         self.moves = 0
-        self._lying = self.board.items
+        self.lying: tuple[tuple[Item, Cell], ...] = self.board.items
+        """The objects that nobody has taken yet, and where."""
 
     def legal(self) -> Sequence[Instruction]:
         """Return what can be done here, in declaration order; nothing after the end."""
@@ -55,7 +55,7 @@ class ScavengerEngine:
                 return FELL if self.position in self.board.pits else f"walked {args['direction']}"
             case Take.method:
                 self.carried = cast(Item, args["item"])
-                self._lying = tuple(lying for lying in self._lying if lying[0] != self.carried)
+                self.lying = tuple(lying for lying in self.lying if lying[0] != self.carried)
                 return f"took the {self.carried}"
             case _:
                 self.carried = None
@@ -64,10 +64,7 @@ class ScavengerEngine:
 
     def copy(self) -> Self:
         """Return an independent engine in the same state."""
-        twin = object.__new__(type(self))
-        for name in ScavengerEngine.__slots__:
-            setattr(twin, name, getattr(self, name))  # all of them are values that never change
-        return twin
+        return copy.copy(self)  # all that it holds are values that never change
 
     def state_hash(self) -> str:
         """Return a hash of the map and of everything that changes, the moves too."""
@@ -88,11 +85,6 @@ class ScavengerEngine:
         """Return moves made and objects delivered."""
         return {"moves": self.moves, "delivered": self.delivered}
 
-    @property
-    def lying(self) -> tuple[tuple[Item, Cell], ...]:
-        """The objects that nobody has taken yet, and where."""
-        return self._lying
-
     def _beside(self, direction: str) -> Cell:
         dx, dy = STEPS[direction]
         return self.position[0] + dx, self.position[1] + dy
@@ -103,6 +95,6 @@ class ScavengerEngine:
             case Go.method:
                 return self.board.open(self._beside(args["direction"]))
             case Take.method:
-                return self.carried is None and (args["item"], self.position) in self._lying
+                return self.carried is None and (args["item"], self.position) in self.lying
             case _:
                 return self.position == self.board.home and self.carried == args["item"]

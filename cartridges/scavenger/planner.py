@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 from cartridges.kit.rules import own
 from cartridges.kit.search import ranked
 from cartridges.scavenger.engine import ScavengerEngine
 from kernel.contract import Engine, Option
-
-
-def _place(engine: ScavengerEngine) -> Hashable:
-    """Return what matters to the search; the moves only count up."""
-    return engine.position, engine.carried, engine.lying, engine.delivered
 
 
 class ScavengerPlanner:
@@ -27,7 +22,7 @@ class ScavengerPlanner:
         delivered = scavenger.delivered
         return ranked(
             scavenger,
-            _place,
+            lambda each: (each.position, each.carried, each.lying, each.delivered),  # the moves only count up
             lambda after: after.delivered > delivered,
             lambda way: f"delivers the {way[-1].args['item']} in {len(way)} move{'s' if len(way) > 1 else ''}",
         )

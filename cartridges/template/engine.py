@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -55,9 +56,8 @@ class Lift:
             raise refusal(self, instruction)
         state = replace(self.state, moves=self.state.moves + 1)
         if instruction.method == Move.method:
-            state = replace(state, floor=state.floor + (1 if instruction.args["way"] == "up" else -1))
-            self.state = state
-            return f"now on floor {state.floor}"
+            self.state = replace(state, floor=state.floor + (1 if instruction.args["way"] == "up" else -1))
+            return f"now on floor {self.state.floor}"
         here = state.floor
         out = state.inside.count(here)
         entering = tuple(to for start, to in state.waiting if start == here)
@@ -71,9 +71,7 @@ class Lift:
 
     def copy(self) -> Self:
         """Return an independent lift in the same state."""
-        twin = object.__new__(type(self))
-        twin.state = self.state  # a value that never changes
-        return twin
+        return copy.copy(self)  # the state is a value that never changes
 
     def state_hash(self) -> str:
         """Return a hash of the whole state."""

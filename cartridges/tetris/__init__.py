@@ -12,8 +12,6 @@ from cartridges.tetris.planner import TetrisPlanner
 from cartridges.tetris.view import TetrisView
 from kernel.contract import Cartridge
 
-VERSION = "1"
-
 
 def make(opcodes: OpcodeSet = "place") -> Cartridge:
     """Return the cartridge; `opcodes` is `place` (column and rotation) or `moves` (left, right, rotate, down, drop).
@@ -24,7 +22,7 @@ def make(opcodes: OpcodeSet = "place") -> Cartridge:
     """
     return Cartridge(
         name=NAME,
-        version=VERSION,
+        version="1",
         summary="Stack falling pieces so that full rows vanish.",
         opcodes=(opcode_set(NAME, opcodes, OPCODES),),
         engine=partial(TetrisEngine, opcodes),

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from cartridges.tetris.engine import TetrisEngine
 from cartridges.tetris.opcodes import NAME, OPCODES, OpcodeSet
 from cartridges.tetris.planner import TetrisPlanner
-from cartridges.tetris.prompts import prompt
+from cartridges.tetris.view import TetrisView
 from kernel.contract import Case, Option
 from kernel.errors import CartridgeError
 from kernel.opcode import words
@@ -29,8 +29,6 @@ MISTAKES = 0.25
 """How often a game goes on with a random legal instruction in place of the planner's."""
 
 FIRST_SEED = 1_000
-
-State = tuple[TetrisEngine, list[Option]]
 
 
 def cases(opcodes: OpcodeSet = "place") -> list[Case]:
@@ -47,20 +45,17 @@ def cases(opcodes: OpcodeSet = "place") -> list[Case]:
         states = _states(opcodes, FIRST_SEED + half)
         for number, position in enumerate(positions, 1):
             # Keys say so little that prompts of different states are often equal; placements never have to be.
-            shown, made = next(each for each in _shown(states, position) if opcodes == "moves" or each[1] not in seen)
+            for engine, options in states:
+                shown, made = _ordered(engine, options, position)
+                if opcodes == "moves" or made not in seen:
+                    break
             seen.add(made)
             texts = tuple(f" {words(option.instruction, OPCODES.values())}" for option in shown)
             found.append(Case(f"{NAME}-{opcodes}-{split}-{number:03}", made, texts, texts[position], split))
     return found
 
 
-def _shown(states: Iterator[State], position: int) -> Iterator[tuple[list[Option], Prompt]]:
-    """Yield the options and the prompt of one state after the other, the best option at `position`."""
-    for engine, options in states:
-        yield _ordered(engine, options, position)
-
-
-def _states(opcodes: OpcodeSet, first_seed: int) -> Iterator[State]:
+def _states(opcodes: OpcodeSet, first_seed: int) -> Iterator[tuple[TetrisEngine, list[Option]]]:
     """Yield states with their offered options, best first; games have every other seed."""
     planner = TetrisPlanner()
     for seed in itertools.count(first_seed, 2):
@@ -76,8 +71,7 @@ def _states(opcodes: OpcodeSet, first_seed: int) -> Iterator[State]:
                 taken.add(engine.state_hash())
                 yield engine.copy(), options[:OFFERED]
                 wait = rng.randint(5, 40)
-            chosen = rng.choice(engine.legal()) if rng.random() < MISTAKES else options[0].instruction
-            engine.apply(chosen)
+            engine.apply(rng.choice(engine.legal()) if rng.random() < MISTAKES else options[0].instruction)
 
 
 def _ordered(engine: TetrisEngine, options: Sequence[Option], position: int) -> tuple[list[Option], Prompt]:
@@ -86,7 +80,7 @@ def _ordered(engine: TetrisEngine, options: Sequence[Option], position: int) -> 
     The prompt has an order of its own, so what counts is the text that comes out.
     """
     for given in itertools.permutations(options):
-        made = prompt(engine, given)
+        made = TetrisView().prompt(engine, given)
         text = "".join(part.text for part in made.parts)
         shown = sorted(options, key=lambda option: text.rindex(f" {words(option.instruction, OPCODES.values())}"))
         if shown[position] is options[0]:

@@ -21,7 +21,7 @@ from cartridges.kit.rules import hashed, opcode_set, refusal
 from cartridges.tetris.bag import WORD, draw
 from cartridges.tetris.board import KINDS, WIDTH, Paint, full_rows, painted, parse, picture
 from cartridges.tetris.opcodes import KEYS, NAME, OPCODES, SPOTS, Action, OpcodeSet
-from cartridges.tetris.pieces import PIECES, SPAWN_TOP, Shape
+from cartridges.tetris.pieces import PIECES, SPAWN_TOP
 from cartridges.tetris.placement import Placement, outcomes
 from cartridges.tetris.reach import Reach, free_corners, straight_down
 from kernel.errors import UsageError
@@ -40,8 +40,8 @@ class TetrisEngine:
     """
 
     __slots__ = (
-        "_bag", "_board", "_column", "_ended", "_free", "_kind", "_lines", "_next", "_paint",
-        "_pieces", "_placements", "_random", "_rotation", "_top", "opcodes",
+        "_bag", "_column", "_ended", "_free", "_kind", "_lines", "_next", "_paint",
+        "_pieces", "_placements", "_random", "_rotation", "_top", "board", "opcodes",
     )  # fmt: skip
 
     def __init__(self, opcodes: OpcodeSet = "moves", seed: int = 0) -> None:
@@ -53,7 +53,8 @@ class TetrisEngine:
 
     def reset(self, seed: int) -> None:
         """Start anew with an empty board; seeds are equal modulo 2**64."""
-        self._board = 0
+        self.board = 0
+        """The locked cells, as bits (the module `board` says which is which)."""
         self._paint: Paint = (0, 0, 0)
         self._pieces = self._lines = 0
         self._ended: str | None = None
@@ -93,7 +94,7 @@ class TetrisEngine:
     def state_hash(self) -> str:
         """Return `b2:` and 16 hex digits over the board, the colours, the piece, what comes and the counts."""
         state = (
-            self._board, *self._paint, self._kind, self._rotation, self._column, self._top, self._next,
+            self.board, *self._paint, self._kind, self._rotation, self._column, self._top, self._next,
             self._bag, self._random, self._pieces, self._lines, self._ended is None,
         )  # fmt: skip
         return hashed(repr(state))
@@ -104,7 +105,7 @@ class TetrisEngine:
 
     def summary(self) -> Mapping[str, int | float | str]:
         """Return locked pieces, cleared lines and the height of the stack in rows."""
-        height = -(-self._board.bit_length() // WIDTH)
+        height = -(-self.board.bit_length() // WIDTH)
         return {"pieces": self._pieces, "lines": self._lines, "height": height}
 
     # -- for the planner and the view -----------------------------------------------------------------------------
@@ -119,34 +120,23 @@ class TetrisEngine:
         """The letter of the piece that comes after it."""
         return KINDS[self._next]
 
-    @property
-    def board(self) -> int:
-        """The locked cells, as bits (`board` says which is which)."""
-        return self._board
-
-    @property
-    def bag(self) -> str:
-        """The letters left in the bag after the next piece, in the order in which they will come."""
-        return "".join(KINDS[kind] for kind in self._bag)
-
     def placements(self) -> Sequence[Placement]:
         """Return every resting place that the opcodes of this engine can still reach, from the highest row down.
 
         In moves mode these are all, tucks under an overhang included; in place mode one for each legal `place`.
         Empty after the end. They are kept until the state changes.
         """
+        if self._ended is not None:
+            return ()
         if self._placements is None:
-            if self._ended is not None:
-                self._placements = ()
-            else:
-                piece, spawn = PIECES[self._kind], PIECES[self._next].spawn
-                self._placements = outcomes(self._reach(), piece, self._board, spawn, every=self.opcodes == "moves")
+            piece, spawn = PIECES[self._kind], PIECES[self._next].spawn
+            self._placements = outcomes(self._reach(), piece, self.board, spawn, every=self.opcodes == "moves")
         return self._placements
 
     def rows(self) -> list[str]:
         """Return the picture as `board.picture` draws it, top row first."""
         falling = 0 if self._ended is not None else self._here()
-        return picture(self._board, self._paint, falling, self._kind)
+        return picture(self.board, self._paint, falling, self._kind)
 
     def __str__(self) -> str:
         return "\n".join([*self.rows(), f"piece {self.piece}, next {self.next_piece}, lines {self._lines}"])
@@ -184,18 +174,15 @@ class TetrisEngine:
             if letter not in KINDS or len(letter) != 1:
                 raise UsageError(f"tetris: no piece {letter!r}; there is: {', '.join(KINDS)}")
         game = cls(opcodes, seed)
-        game._board, game._paint = parse(rows)
+        game.board, game._paint = parse(rows)
         game._next, game._bag = KINDS.index(piece), (KINDS.index(next_piece),)
         game._enter()
         return game
 
     def _here(self) -> int:
         """The cells of the falling piece."""
-        shape = self._shape()
+        shape = PIECES[self._kind].shapes[self._rotation]
         return shape.mask << WIDTH * (self._top - shape.height + 1) + self._column
-
-    def _shape(self) -> Shape:
-        return PIECES[self._kind].shapes[self._rotation]
 
     def _fits(self, key: Action) -> bool:
         rotation, column = self._rotation, self._column
@@ -222,9 +209,9 @@ class TetrisEngine:
 
     def _lock(self) -> str:
         """Lock the piece where it is, clear rows, bring in the next; say what happened."""
-        shape, cells = self._shape(), self._here()
+        height, cells = PIECES[self._kind].shapes[self._rotation].height, self._here()
         where = f"{self.piece} locked at column {self._column}"
-        self._board, full = full_rows(self._board | cells, self._top - shape.height + 1, shape.height)
+        self.board, full = full_rows(self.board | cells, self._top - height + 1, height)
         self._paint = painted(self._paint, cells, self._kind, full)
         self._pieces += 1
         self._lines += len(full)
@@ -239,7 +226,7 @@ class TetrisEngine:
         self._next, self._bag, self._random = draw(self._bag, self._random)
         piece = PIECES[self._kind]
         self._rotation, self._column, self._top = 0, piece.column, SPAWN_TOP
-        self._free = free_corners(self._board, piece)
+        self._free = free_corners(self.board, piece)
         self._placements = None
-        if self._board & piece.spawn:
+        if self.board & piece.spawn:
             self._ended = TOPPED_OUT

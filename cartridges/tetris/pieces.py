@@ -25,24 +25,17 @@ class Shape(NamedTuple):
 
     mask: int
     cells: tuple[int, ...]
-    width: int
     height: int
     shift: int
     inside: int
 
 
 class Piece(NamedTuple):
-    """A piece: its letter, the column where it enters, its distinct rotations in clockwise order."""
+    """A piece: the column where it enters, its distinct rotations in clockwise order."""
 
-    letter: str
     column: int
     shapes: tuple[Shape, ...]
     spawn: int
-
-
-def _turned(rows: list[str]) -> list[str]:
-    """Turn a drawing clockwise."""
-    return ["".join(column) for column in zip(*reversed(rows), strict=True)]
 
 
 def _shape(rows: list[str], shift: int) -> Shape:
@@ -52,27 +45,27 @@ def _shape(rows: list[str], shift: int) -> Shape:
     )
     corner_row = (1 << WIDTH - width + 1) - 1
     inside = sum(corner_row << WIDTH * y for y in range(HEIGHT - height + 1))
-    return Shape(sum(1 << cell for cell in cells), cells, width, height, shift, inside)
+    return Shape(sum(1 << cell for cell in cells), cells, height, shift, inside)
 
 
-def _piece(letter: str, drawing: str, column: int, lefts: tuple[int, ...]) -> Piece:
+def _piece(drawing: str, column: int, lefts: tuple[int, ...]) -> Piece:
     """Build a piece from its first rotation; `lefts` is the left column of each rotation, relative to the first."""
     rows = drawing.split()
     shapes = []
     for number, left in enumerate(lefts):
         shapes.append(_shape(rows, left - lefts[number - 1]))
-        rows = _turned(rows)
+        rows = ["".join(column) for column in zip(*reversed(rows), strict=True)]  # turned clockwise
     first = shapes[0]
-    return Piece(letter, column, tuple(shapes), first.mask << WIDTH * (HEIGHT - first.height) + column)
+    return Piece(column, tuple(shapes), first.mask << WIDTH * (HEIGHT - first.height) + column)
 
 
 PIECES = (
-    _piece("I", "XXXX", 3, (0, 2)),
-    _piece("J", "X.. XXX", 3, (0, 1, 0, 0)),
-    _piece("L", "..X XXX", 3, (0, 1, 0, 0)),
-    _piece("O", "XX XX", 4, (0,)),
-    _piece("S", ".XX XX.", 3, (0, 1)),
-    _piece("T", ".X. XXX", 3, (0, 1, 0, 0)),
-    _piece("Z", "XX. .XX", 3, (0, 1)),
+    _piece("XXXX", 3, (0, 2)),
+    _piece("X.. XXX", 3, (0, 1, 0, 0)),
+    _piece("..X XXX", 3, (0, 1, 0, 0)),
+    _piece("XX XX", 4, (0,)),
+    _piece(".XX XX.", 3, (0, 1)),
+    _piece(".X. XXX", 3, (0, 1, 0, 0)),
+    _piece("XX. .XX", 3, (0, 1)),
 )
-"""Indexed as `board.KINDS`."""
+"""I, J, L, O, S, T, Z, as in `board.KINDS`."""

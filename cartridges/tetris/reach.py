@@ -33,7 +33,6 @@ class Reach:
     __slots__ = ("_free", "_layers", "_settling", "_shifts", "_top")
 
     def __init__(self, piece: Piece, free: list[int], rotation: int, column: int, top: int) -> None:
-        turns = range(len(free))
         self._shifts = shifts = [shape.shift for shape in piece.shapes]
         self._top = top
         # _free[n], _layers[n], _settling[n]: words by rotation, n rows below the start
@@ -46,15 +45,11 @@ class Reach:
         for depth in range(top + 1):
             here, below = self._free[depth], self._free[depth + 1]
             self._layers.append(layer)
-            if len(turns) == 1:
-                pressed = [layer[0] | (layer[0] << 1 | layer[0] >> 1) & here[0]]
-            else:
-                pressed = []
-                for turn in turns:
-                    word, shift = layer[turn - 1], shifts[turn]
-                    word = word << shift if shift >= 0 else word >> -shift
-                    same = layer[turn]
-                    pressed.append(same | (word | same << 1 | same >> 1) & here[turn])
+            pressed = []
+            for turn, shift in enumerate(shifts):
+                word = layer[turn - 1] << shift if shift >= 0 else layer[turn - 1] >> -shift
+                same = layer[turn]
+                pressed.append(same | (word | same << 1 | same >> 1) & here[turn])
             self._settling.append([p & ~b for p, b in zip(pressed, below, strict=True)])
             layer = [p & b for p, b in zip(pressed, below, strict=True)]
             if not any(layer):

@@ -8,12 +8,14 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.text import Text
 
+from cartridges.kit.phrasing import highest, marked
 from cartridges.kit.rules import own
-from cartridges.tetris import prompts
 from cartridges.tetris.board import KINDS, WIDTH
 from cartridges.tetris.engine import TetrisEngine
+from cartridges.tetris.opcodes import OPCODES
 from kernel.contract import Engine, Option
-from kernel.prompt import Prompt
+from kernel.opcode import words
+from kernel.prompt import NOTHING, Part, Prompt
 
 COLOURS = dict(zip(KINDS, ("cyan", "blue", "white", "yellow", "green", "magenta", "red"), strict=True))
 
@@ -67,12 +69,26 @@ def _cell(letter: str, wide: int) -> Text:
     return Text(letter * wide, style)
 
 
+def shuffled(options: Sequence[Option], state_hash: str) -> list[int]:
+    """Return the places of the options in an order that follows from the state alone."""
+    number = int(state_hash.rpartition(":")[2], 16)
+    left, order = list(range(len(options))), []
+    while left:
+        number, pick = divmod(number, len(left))
+        order.append(left.pop(pick))
+    return order
+
+
 class TetrisView:
     """The view of the cartridge."""
 
     def prompt(self, engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
-        """Return what the model reads; `prompts.prompt` says what it is."""
-        return prompts.prompt(own(engine, TetrisEngine), options, request)
+        """Return the request, if there is one, and the options in an order that gives nothing away, the best marked."""
+        order = shuffled(options, own(engine, TetrisEngine).state_hash())
+        asked, nothing = ((Part(f"{text}\n"),) if request else () for text in (request, NOTHING))
+        labels = [words(options[n].instruction, OPCODES.values()) for n in order]
+        place = order.index(highest(options)) if options else -1
+        return marked(labels, place, marks=("Best", "Other"), question="Best move:", lead=asked, null_lead=nothing)
 
     def render(self, engine: Engine) -> BoardPicture:
         """Return the picture of the state as it is now; it stays the same when the game goes on."""

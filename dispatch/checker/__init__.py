@@ -10,6 +10,6 @@ from __future__ import annotations
 
 from dispatch.checker.report import Finding, Report, Status
 from dispatch.checker.run import CHECKS, check_cartridge
-from dispatch.checker.subject import BUDGET, STEPS, Speller
+from dispatch.checker.subject import BUDGET, STEPS
 
-__all__ = ["BUDGET", "CHECKS", "STEPS", "Finding", "Report", "Speller", "Status", "check_cartridge"]
+__all__ = ["BUDGET", "CHECKS", "STEPS", "Finding", "Report", "Status", "check_cartridge"]

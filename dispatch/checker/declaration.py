@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Sequence
 
 from rich.console import Console
 
 from dispatch.checker.report import FaultError, SkipError
-from dispatch.checker.subject import Subject
-from kernel.contract import Case
+from dispatch.checker.subject import Subject, text
 from kernel.errors import KernelError
 from kernel.opcode import HALT_INSTRUCTION, NAME, Halt
 from kernel.opcode import words as said
-from kernel.prompt import Part
 from kernel.trie.opcodes import OpcodeSet
 
 WIDTHS = (20, 80, 200)
@@ -97,10 +94,8 @@ def compiles(subject: Subject) -> str:
             if len(compiled) != len(subject.instructions):
                 raise FaultError(f"{form} on {name}: {len(compiled)} of {len(subject.instructions)} can be reached")
             longest = max(longest, int(compiled.scored.max()))
-    return (
-        f"{len(subject.instructions)} instructions, {' and '.join(subject.wires)}, on {_listed(subject.vocabularies)}; "
-        f"at most {longest} tokens tell one"
-    )
+    told = f"{len(subject.instructions)} instructions, {' and '.join(subject.wires)}"
+    return f"{told}, on {', '.join(subject.vocabularies)}; at most {longest} tokens tell one"
 
 
 def parses(subject: Subject) -> str:
@@ -109,13 +104,13 @@ def parses(subject: Subject) -> str:
         raise SkipError("needs a wire form")
     for form, wire in subject.wires.items():
         for instruction in subject.instructions:
-            text = wire.literal(instruction).text
+            written = wire.literal(instruction).text
             try:
-                back = wire.parse(text)
+                back = wire.parse(written)
             except KernelError as error:
-                raise FaultError(f"{form}: {text!r} does not parse: {error}") from error
+                raise FaultError(f"{form}: {written!r} does not parse: {error}") from error
             if back != instruction:
-                raise FaultError(f"{form}: {instruction!r} is written {text!r}, which is {back!r}")
+                raise FaultError(f"{form}: {instruction!r} is written {written!r}, which is {back!r}")
     return f"{len(subject.instructions)} instructions, {' and '.join(subject.wires)}"
 
 
@@ -150,25 +145,13 @@ def cases(subject: Subject) -> str:
         if (top := ids.most_common(1)[0])[1] > 1:
             raise FaultError(f"{where}the id {top[0]!r} stands {top[1]} times")
         for case in found:
-            _case(f"{where}case {case.id}", case)
+            which = f"{where}case {case.id}"
+            if len(set(case.options)) < max(2, len(case.options)):
+                raise FaultError(f"{which}: its options are not two or more different ones: {case.options!r}")
+            if case.answer not in case.options:
+                raise FaultError(f"{which}: the answer {case.answer!r} is not among its options")
+            if any(text(null) == text(case.prompt.parts) for null in case.prompt.nulls):
+                raise FaultError(f"{which}: a null prompt is the prompt itself")
         splits = Counter(case.split for case in found)
         told.append(where + ", ".join(f"{count} {split}" for split, count in sorted(splits.items())))
     return "; ".join(told)
-
-
-def _case(where: str, case: Case) -> None:
-    if len(set(case.options)) < max(2, len(case.options)):
-        raise FaultError(f"{where}: its options are not two or more different ones: {case.options!r}")
-    if case.answer not in case.options:
-        raise FaultError(f"{where}: the answer {case.answer!r} is not among its options")
-    for null in case.prompt.nulls:
-        if _text(null) == _text(case.prompt.parts):
-            raise FaultError(f"{where}: a null prompt is the prompt itself")
-
-
-def _text(parts: Sequence[Part]) -> str:
-    return "".join(part.text for part in parts)
-
-
-def _listed(names: object) -> str:
-    return ", ".join(map(str, names))  # type: ignore[call-overload]

@@ -30,7 +30,7 @@ def same_seed(subject: Subject) -> str:
         lines += len(first)
     if len(subject.seeds) > 1 and lines == 2 * len(subject.seeds):
         raise FaultError("every game ends before its first step")
-    return f"seeds {_listed(subject)}, up to {LONG} steps, three times each"
+    return f"seeds {', '.join(map(str, subject.seeds))}, up to {LONG} steps, three times each"
 
 
 def another_process(subject: Subject) -> str:
@@ -44,7 +44,7 @@ def another_process(subject: Subject) -> str:
                 f"seed {seed}: another process comes to another game, {parted}; the order of a set, hash() of text, "
                 "the clock and random without a seed differ there"
             )
-    return f"seeds {_listed(subject)}, with other hashes of text"
+    return f"seeds {', '.join(map(str, subject.seeds))}, with other hashes of text"
 
 
 def copies(subject: Subject) -> str:
@@ -70,12 +70,13 @@ def copies(subject: Subject) -> str:
 
 def random_player(subject: Subject) -> str:
     """A random player survives, and legal() is empty exactly at the end."""
-    known = set(subject.instructions)
     subject.by_chance()
+    known = set(subject.instructions)
+    written = {(subject.cartridge.name, opcode.method) for opcode in subject.open}
     engine = subject.engine(0)
     rng = random.Random(0)
     endings: Counter[str] = Counter()
-    at_once = 0
+    just_begun = False
     for step in range(subject.steps):
         before = engine.state_hash()
         legal = list(engine.legal())
@@ -86,15 +87,17 @@ def random_player(subject: Subject) -> str:
             raise FaultError(f"step {step}: {len(legal)} instructions are legal and ended() is {ended!r}")
         if ended is not None:
             endings[ended] += 1
-            at_once += 1
-            if at_once > 1:
+            if just_begun:
                 raise FaultError(f"seed {len(endings)}: the game has ended right after reset: {ended!r}")
             engine.reset(step)
+            just_begun = True
             continue
-        at_once = 0
+        just_begun = False
         if len(set(legal)) < len(legal):
             raise FaultError(f"step {step}: {Counter(legal).most_common(1)[0][0]!r} is legal twice")
-        _declared(subject, legal, known, step)
+        for instruction in legal:
+            if instruction not in known and (instruction.cartridge, instruction.method) not in written:
+                raise FaultError(f"step {step}: {instruction!r} is legal but no opcode of the cartridge declares it")
         said = engine.apply(rng.choice(legal))
         if not isinstance(said, str):
             raise FaultError(f"step {step}: apply returned {said!r}, not words")
@@ -140,10 +143,6 @@ def summaries(subject: Subject) -> str:
     return f"counts {', '.join(sorted(names))}" if names else "counts nothing"
 
 
-def _listed(subject: Subject) -> str:
-    return ", ".join(map(str, subject.seeds))
-
-
 def _play(engine: Engine, rng: random.Random, steps: int) -> list[str]:
     """Play on at random until the end; return the states."""
     states = []
@@ -154,15 +153,6 @@ def _play(engine: Engine, rng: random.Random, steps: int) -> list[str]:
         said = engine.apply(rng.choice(legal))
         states.append(f"{engine.state_hash()} {said}")
     return states
-
-
-def _declared(subject: Subject, legal: list[Instruction], known: set[Instruction], step: int) -> None:
-    open_methods = {opcode.method for opcode in subject.open}
-    for instruction in legal:
-        if instruction not in known and not (
-            instruction.cartridge == subject.cartridge.name and instruction.method in open_methods
-        ):
-            raise FaultError(f"step {step}: {instruction!r} is legal but no opcode of the cartridge declares it")
 
 
 def _refused(where: str, engine: Engine, illegal: Instruction) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dispatch.checker.report import FaultError, SkipError
 from dispatch.checker.subject import Subject
-from kernel.contract import Engine, Option
+from kernel.contract import Engine, Option, Planner
 from kernel.errors import IllegalInstructionError
 
 PLANS = 5
@@ -23,7 +23,7 @@ def plans(subject: Subject) -> str:
     if planner is None:
         raise SkipError("there is no planner")
     options_seen = moves = 0
-    for where, engine, options in subject.states:
+    for where, engine, options, _ in subject.states:
         before = engine.state_hash()
         if tuple(planner.rank(engine)) != options:
             raise FaultError(f"{where}: rank() says something else when it is asked again")
@@ -34,7 +34,7 @@ def plans(subject: Subject) -> str:
             moves += _carried_out(where, engine, option)
         options_seen += len(options)
     for seed in subject.seeds:
-        _at_the_end(subject, seed)
+        _at_the_end(planner, subject.engine(seed), f"seed {seed}")
     return f"{options_seen} options are legal, {moves} planned moves were made"
 
 
@@ -68,15 +68,12 @@ def _carried_out(where: str, engine: Engine, option: Option) -> int:
     return len(option.plan)
 
 
-def _at_the_end(subject: Subject, seed: int) -> None:
+def _at_the_end(planner: Planner, engine: Engine, where: str) -> None:
     """Ask for options after the end, where the planner's own moves lead to one soon."""
-    engine = subject.engine(seed)
-    planner = subject.cartridge.planner
-    assert planner is not None, "plans() has looked"
     for _ in range(ASKED):
         if (ended := engine.ended()) is not None:
             if options := planner.rank(engine):
-                raise FaultError(f"seed {seed}: after the end ({ended}) the planner still offers {options[0]!r}")
+                raise FaultError(f"{where}: after the end ({ended}) the planner still offers {options[0]!r}")
             return
         best = planner.rank(engine)[0]
         for instruction in best.plan or (best.instruction,):

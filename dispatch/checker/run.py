@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dispatch.checker import declaration, engine, planner, prompts
 from dispatch.checker.report import FaultError, Finding, Report, SkipError, Status
-from dispatch.checker.subject import BUDGET, STEPS, Speller, Subject, Trace
+from dispatch.checker.subject import BUDGET, STEPS, Subject, Trace
 from dispatch.loading.error_line import error_line
+from dispatch.wire.wire import Wire
 from kernel.contract import Cartridge
 from kernel.errors import UsageError
 from kernel.text.vocabulary import Vocabulary
@@ -42,7 +43,7 @@ def check_cartridge(
     cartridge: Cartridge,
     *,
     vocabularies: Mapping[str, Vocabulary] | None = None,
-    wires: Mapping[str, Speller] | None = None,
+    wires: Mapping[str, Wire] | None = None,
     steps: int = STEPS,
     budget: int = BUDGET,
     seeds: Sequence[int] = (0, 1, 2),

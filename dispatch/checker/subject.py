@@ -7,14 +7,14 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from dispatch.checker.report import FaultError, SkipError
+from dispatch.wire.wire import Wire
 from kernel.contract import Cartridge, Engine, Option
 from kernel.opcode import HALT_INSTRUCTION, Instruction, Opcode, commands
 from kernel.prompt import Part
 from kernel.text.vocabulary import Vocabulary
-from kernel.trie.opcodes import Literal
 
 STEPS = 1000
 """What the random player has to survive."""
@@ -31,22 +31,13 @@ READ = 12
 Trace = Sequence[str]
 
 
-class Speller(Protocol):
-    """A wire form with the opcodes of the cartridge in it, such as `dispatch.wire.Wire`."""
-
-    def literal(self, instruction: Instruction) -> Literal:
-        """Return the text of an instruction."""
-
-    def parse(self, text: str) -> Instruction:
-        """Return the instruction that a text is."""
-
-
 class State(NamedTuple):
-    """A copy of an engine somewhere in a game, and what the planner says of it; do not change it."""
+    """A copy of an engine somewhere in a game, the planner's options, those that are offered; do not change it."""
 
     where: str
     engine: Engine
     ranked: tuple[Option, ...]
+    offered: tuple[Option, ...]
 
 
 @dataclass(frozen=True)
@@ -55,7 +46,7 @@ class Subject:
 
     cartridge: Cartridge
     vocabularies: Mapping[str, Vocabulary] = field(default_factory=dict)
-    wires: Mapping[str, Speller] = field(default_factory=dict)
+    wires: Mapping[str, Wire] = field(default_factory=dict)
     steps: int = STEPS
     budget: int = BUDGET
     seeds: Sequence[int] = (0, 1, 2)
@@ -100,8 +91,7 @@ class Subject:
             if not legal:
                 seed += 1
                 engine.reset(seed)
-                legal = engine.legal()
-                if not legal:
+                if not (legal := engine.legal()):
                     raise FaultError(f"seed {seed}: nothing is legal right after reset: {engine.ended()!r}")
             yield f"seed {seed}, step {step}", engine
             engine.apply(rng.choice(legal))
@@ -114,7 +104,8 @@ class Subject:
         for seed in self.seeds:
             for where, engine in self.game(seed, READ):
                 twin = engine.copy()
-                found.append(State(where, twin, tuple(planner.rank(twin)) if planner is not None else ()))
+                ranked = tuple(planner.rank(twin)) if planner is not None else ()
+                found.append(State(where, twin, ranked, ranked[: self.cartridge.offered]))
         return tuple(found)
 
     def foreign(self) -> list[Instruction]:
@@ -123,9 +114,12 @@ class Subject:
         made_up = [Instruction.of(f"{name}-not", "nothing"), Instruction.of(name, "no-such-method")]
         if HALT_INSTRUCTION not in self.instructions:
             made_up.append(HALT_INSTRUCTION)
-        for method in [o.method for o in self.cartridge.opcodes]:
-            made_up.append(Instruction.of(name, method, no_such_argument=1))
-        return made_up
+        return made_up + [Instruction.of(name, o.method, no_such_argument=1) for o in self.cartridge.opcodes]
+
+
+def text(parts: Sequence[Part]) -> str:
+    """Return what the parts of a prompt say."""
+    return "".join(part.text for part in parts)
 
 
 def trace(engine: Engine, seed: int, steps: int) -> list[str]:

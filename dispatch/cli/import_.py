@@ -12,7 +12,7 @@ import typer
 
 from dispatch.cli.common import AsJson
 from dispatch.cli.output import failing, shown
-from dispatch.loading.toolwriter import names, write
+from dispatch.loading.toolwriter import write
 from kernel.errors import UsageError
 from kernel.opcode.tools import Imported, read_tools
 
@@ -54,7 +54,7 @@ def import_command(source: Source, output: Output, strict: Strict = False, as_js
 def _report(found: Imported, files: list[Path]) -> dict[str, Any]:
     return {
         "files": [str(file) for file in files],
-        "tools": names(found.opcodes),
+        "tools": {opcode.original: opcode.method for opcode in found.opcodes},
         "refused": [{"tool": r.tool, "reason": r.reason} for r in found.refusals],
         "notes": [{"tool": n.tool, "path": n.path, "keyword": n.keyword, "text": n.text} for n in found.notes],
     }

@@ -34,7 +34,7 @@ def list_command(as_json: AsJson = False) -> None:
     table = Table("name", "version", "origin", "opcodes", "what it does", box=None, pad_edge=False)
     for each in found:
         if (cartridge := each.cartridge) is not None:
-            cells = (cartridge.name, cartridge.version, each.origin, _count(cartridge), cartridge.summary)
+            cells = (cartridge.name, cartridge.version, each.source.origin, _count(cartridge), cartridge.summary)
             table.add_row(*(Text(shown(cell)) for cell in cells))
     print_table(table)
     for each in found:
@@ -62,7 +62,8 @@ def _count(cartridge: Cartridge) -> str:
 
 
 def _row(found: ScanResult) -> dict[str, Any]:
-    row: dict[str, Any] = {"id": found.id, "origin": found.origin, "target": found.target}
+    source = found.source
+    row: dict[str, Any] = {"id": source.id, "origin": source.origin, "target": source.target}
     if (cartridge := found.cartridge) is None:
         return row | {"error": str(found.error)}
     counted, unwritten = opcode_count(cartridge)

@@ -20,16 +20,9 @@ def error_line(error: BaseException) -> str:
     'ZeroDivisionError: division by zero (<doctest dispatch.loading.error_line.error_line[0]>:2)'
     """
     said = str(error).strip().partition("\n")[0]
-    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
+    place = (frames[-1].filename, frames[-1].lineno) if frames else None
     if isinstance(error, SyntaxError) and error.filename:
-        text = f"{type(error).__name__}: {error.msg}"
-        place = f"{_short(error.filename)}:{error.lineno}"
-    else:
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
-        place = f"{_short(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
-    return f"{text} ({place})" if place else text
-
-
-def _short(filename: str) -> str:
-    """Return folder and file: enough to find it, short enough to read."""
-    return "/".join(Path(filename).parts[-2:])
+        said, place = error.msg, (error.filename, error.lineno)
+    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    return f"{text} ({'/'.join(Path(place[0]).parts[-2:])}:{place[1]})" if place else text

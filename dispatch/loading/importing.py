@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import importlib
 import importlib.util
@@ -39,11 +40,10 @@ def by_name(module: str, where: str) -> ModuleType:
     """
     try:
         return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
-            raise UnknownCartridgeError(f"{where}: there is no module {error.name!r}") from error
-        raise CartridgeError(f"{where} cannot be imported: {error_line(error)}") from error
     except (Exception, SystemExit) as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None and (module == missing or module.startswith(f"{missing}.")):
+            raise UnknownCartridgeError(f"{where}: there is no module {missing!r}") from error
         raise CartridgeError(f"{where} cannot be imported: {error_line(error)}") from error
 
 
@@ -82,15 +82,12 @@ def _file(path: Path, where: str) -> Path:
         return file
     if not path.is_file():
         near = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise UnknownCartridgeError(f"{where}: there is no folder or file {str(path)!r}{_near(path.name, near)}")
+        close = difflib.get_close_matches(path.name, near, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""  # a whole directory listing would help nobody
+        raise UnknownCartridgeError(f"{where}: there is no folder or file {str(path)!r}{hint}")
     if path.suffix != ".py":
         raise CartridgeError(f"{where}: {str(path)!r} is neither a folder nor a .py file")
     return path
-
-
-def _near(name: str, names: list[str]) -> str:
-    hint = did_you_mean(name, names)
-    return hint if "did you mean" in hint else ""  # a whole directory listing helps nobody
 
 
 def _known(name: str) -> Path | str | None:
@@ -107,8 +104,7 @@ def _known(name: str) -> Path | str | None:
 def _load(name: str, file: Path, where: str) -> None:
     locations = [str(file.parent)] if file.name == "__init__.py" else None
     spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=locations)
-    assert spec is not None, "a .py file always has a loader"
-    assert spec.loader is not None, "a .py file always has a loader"
+    assert spec is not None and spec.loader is not None, "a .py file always has a loader"  # noqa: PT018
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:

@@ -33,9 +33,7 @@ GROUP = "cartridge_kernel.cartridges"
 class ScanResult:
     """One source as `scan` finds it: the cartridge, or the error in its place."""
 
-    id: str
-    target: str
-    origin: str
+    source: Source
     cartridge: Cartridge | None = None
     error: KernelError | None = None
 
@@ -88,16 +86,17 @@ class Registry:
             if not any(factory.takes(name) for factory in factories):
                 known = {option for factory in factories for option in factory.options()}
                 raise UsageError(f"{' '.join(specs)}: there is no option {name!r}{did_you_mean(name, known)}")
-        made: dict[str, tuple[Cartridge, Source]] = {}
+        made: list[Cartridge] = []
+        sources: dict[str, Source] = {}
         for spec, factory, own in zip(specs, factories, _shares(factories, given), strict=True):
-            cartridge = self._made(spec, factory, own)
-            if cartridge.name in made:
-                other = made[cartridge.name][1]
+            made.append(self._made(spec, factory, own))
+            name, source = made[-1].name, factory.source
+            if name in sources:
                 raise CartridgeError(
-                    f"two cartridges are named {cartridge.name!r}: {other} and {factory.source}; a session holds one"
+                    f"two cartridges are named {name!r}: {sources[name]} and {source}; a session holds one"
                 )
-            made[cartridge.name] = (cartridge, factory.source)
-        return [cartridge for cartridge, _ in made.values()]
+            sources[name] = source
+        return made
 
     def scan(self) -> list[ScanResult]:
         """Make the cartridge of every source, by name; where one fails, its error stands in its place."""
@@ -105,10 +104,10 @@ class Registry:
         for source in self.sources:
             try:
                 self._only(source.id, [other for other in self.sources if other.clashes(source)])
-                found.append(ScanResult(source.id, source.target, source.origin, Factory(source).cartridge({})))
+                found.append(ScanResult(source, Factory(source).cartridge({})))
             except KernelError as error:
-                found.append(ScanResult(source.id, source.target, source.origin, None, error))
-        return sorted(found, key=lambda f: (f.id, f.origin))
+                found.append(ScanResult(source, None, error))
+        return sorted(found, key=lambda f: (f.source.id, f.source.origin))
 
     @staticmethod
     def _made(spec: str, factory: Factory, given: Mapping[str, object]) -> Cartridge:
@@ -129,19 +128,18 @@ class Registry:
                 yield Source(name, version if at else None, point.value, origin)
             else:
                 error = CartridgeError(f"{origin} advertises {point.name!r}, no name such as 'chess' or 'chess@2'")
-                self._bad.append(ScanResult(point.name, point.value, origin, None, error))
+                self._bad.append(ScanResult(Source(point.name, None, point.value, origin), None, error))
 
     def _named(self, spec: str, name: str, version: str | None) -> Source:
-        same = [source for source in self.sources if source.name == name]
-        exact = [source for source in same if version is None or source.version in (None, version)]
-        if not exact:
+        found = [s for s in self.sources if s.name == name and (version is None or s.version in (None, version))]
+        if not found:
             hint = did_you_mean(spec, [source.id for source in self.sources])
             if not self.sources:
                 hint = "; no installed package advertises any: run make setup, or pip install the package that does"
             elif (Path(spec) / "__init__.py").is_file():
                 hint = f"; for the folder, say {f'.{os.sep}{spec}'!r}"
             raise UnknownCartridgeError(f"no cartridge {spec!r}{hint}")
-        return self._only(spec, exact)
+        return self._only(spec, found)
 
     @staticmethod
     def _only(spec: str, sources: Sequence[Source]) -> Source:
@@ -169,18 +167,18 @@ def _shares(factories: Sequence[Factory], given: Mapping[str, object]) -> Iterat
 
     A strategy goes to those that have it by that id, another value to those that take it, if there is one.
     """
+    if len(factories) == 1:
+        yield dict(given)
+        return
     strategy = given.get(STRATEGY)
     known = [factory.strategies() for factory in factories]
-    if strategy is not None and len(factories) > 1 and not any(strategy in ids for ids in known):
+    if strategy is not None and not any(strategy in ids for ids in known):
         everything = [i for ids in known for i in ids]
         raise UsageError(f"no strategy {strategy!r} of these cartridges{did_you_mean(str(strategy), everything)}")
     fitting = {n for n, v in given.items() if any(factory.accepts(n, v) for factory in factories)}
     for factory, ids in zip(factories, known, strict=True):
-        if len(factories) == 1:
-            yield dict(given)
-        else:
-            yield {
-                n: v
-                for n, v in given.items()
-                if (v in ids if n == STRATEGY else factory.accepts(n, v) if n in fitting else factory.takes(n))
-            }
+        yield {
+            n: v
+            for n, v in given.items()
+            if (v in ids if n == STRATEGY else factory.accepts(n, v) if n in fitting else factory.takes(n))
+        }

@@ -32,14 +32,11 @@ def write(name: str, into: Path) -> list[Path]:
         raise UsageError(
             f"Python has a module {name!r} already, which could not be told apart; a name such as '{name}2' would do"
         )
+    named = re.compile(rf"\b{WORD}\b|(?<=test_){WORD}\b")
     with filled(target) as fresh:
         shutil.copytree(TEMPLATE, fresh, ignore=SKIPPED, dirs_exist_ok=True)
         for path in list(fresh.rglob("*")):
             if path.is_file():
-                path.write_text(_renamed(path.read_text("utf-8"), name), "utf-8")
+                path.write_text(named.sub(name, path.read_text("utf-8")), "utf-8")
                 path.rename(path.with_name(path.name.replace(WORD, name)))
     return sorted(path for path in target.rglob("*") if path.is_file())
-
-
-def _renamed(text: str, name: str) -> str:
-    return re.sub(rf"\b{WORD}\b|(?<=test_){WORD}\b", name, text)

@@ -94,17 +94,23 @@ def read(folder: Path) -> dict[str, Strategy]:
 
 
 def choose(cartridge: Cartridge, known: Mapping[str, Strategy], chosen: str) -> Cartridge:
-    """Return the cartridge with one of its strategies; raises UsageError when there is no such one."""
+    """Return the cartridge with one of its strategies before each prompt, those of its labelled cases included.
+
+    Raises UsageError when there is no such strategy.
+    """
     if chosen not in known:
         raise UsageError(f"{cartridge.name}: no strategy {chosen!r}{did_you_mean(chosen, known)}")
-    return with_strategy(cartridge, known[chosen])
+    strategy = known[chosen]
 
+    def told(cases: Callable[[], Sequence[Case]]) -> Callable[[], Sequence[Case]]:
+        return lambda: [replace(case, prompt=with_prose(case.prompt, strategy)) for case in cases()]
 
-def with_strategy(cartridge: Cartridge, strategy: Strategy) -> Cartridge:
-    """Return the cartridge with the strategy before each of its prompts, those of its labelled cases included."""
-    cases = None if cartridge.cases is None else _cases_with_prose(cartridge.cases, strategy)
-    more = {name: _cases_with_prose(each, strategy) for name, each in cartridge.more_cases.items()}
-    return replace(cartridge, view=StrategyView(cartridge.view, strategy), cases=cases, more_cases=more)
+    return replace(
+        cartridge,
+        view=StrategyView(cartridge.view, strategy),
+        cases=None if cartridge.cases is None else told(cartridge.cases),
+        more_cases={name: told(each) for name, each in cartridge.more_cases.items()},
+    )
 
 
 def with_prose(prompt: Prompt, strategy: Strategy) -> Prompt:
@@ -117,12 +123,12 @@ def with_prose(prompt: Prompt, strategy: Strategy) -> Prompt:
     )
 
 
+@dataclass(frozen=True)
 class StrategyView:
     """A view whose prompts begin with a strategy."""
 
-    def __init__(self, view: View, strategy: Strategy) -> None:
-        self.view = view
-        self.strategy = strategy
+    view: View
+    strategy: Strategy
 
     def prompt(self, engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
         """Return the view's own prompt behind the strategy."""
@@ -131,7 +137,3 @@ class StrategyView:
     def render(self, engine: Engine) -> Any:
         """Return the view's own picture."""
         return self.view.render(engine)
-
-
-def _cases_with_prose(cases: Callable[[], Sequence[Case]], strategy: Strategy) -> Callable[[], Sequence[Case]]:
-    return lambda: [replace(case, prompt=with_prose(case.prompt, strategy)) for case in cases()]

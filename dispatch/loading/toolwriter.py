@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import keyword
-from collections.abc import Sequence
 from pathlib import Path
 
 from dispatch.loading.folder import check_new, filled
@@ -105,8 +104,3 @@ def _annotation(tool: Tool, name: str) -> str:
 def _sentence(tool: Tool) -> str:
     told = " ".join(tool.description.split()).replace("\\", "\\\\").replace('"""', "'''").rstrip('"')
     return told[:100] or tool.name
-
-
-def names(opcodes: Sequence[type[SchemaOpcode]]) -> dict[str, str]:
-    """Return the method of each tool by its original name."""
-    return {opcode.original: opcode.method for opcode in opcodes}

@@ -7,7 +7,8 @@ from typing import Self
 
 import pytest
 
-from cartridges.kit.search import SLACK, routes
+from cartridges.kit.search import NO_WAY, SLACK, ranked
+from kernel.contract import Option
 from kernel.opcode import Instruction
 
 LEFT, RIGHT, STAY = (Instruction.of("line", way) for way in ("left", "right", "stay"))
@@ -52,20 +53,24 @@ class Line:
         return {}
 
 
-def find(start: int, goal: int) -> dict[str, tuple[int, str | None]]:
-    """Return, by method, the length of the way and the reason of an ending."""
-    found = routes(Line(start), lambda line: line.cell, lambda line: line.cell == goal)
-    return {instruction.method: (len(route.plan), route.ended) for instruction, route in found.items()}
+def options(line: Line, goal: int) -> list[Option]:
+    """Return what the search finds, a way noted as such."""
+    return ranked(line, lambda line: line.cell, lambda line: line.cell == goal, lambda way: "a way")
+
+
+def find(start: int, goal: int) -> dict[str, tuple[int, str]]:
+    """Return, by method, the length of the way and the note, the best first."""
+    return {option.instruction.method: (len(option.plan), option.note) for option in options(Line(start), goal)}
 
 
 def test_each_first_step_has_its_shortest_way() -> None:
     """From 0 to 3: right takes 3, stay 4, and left 5 because one must come back."""
-    assert find(0, 3) == {"left": (5, None), "right": (3, None), "stay": (4, None)}
+    assert find(0, 3) == {"right": (3, "a way"), "stay": (4, "a way"), "left": (5, "a way")}
 
 
 def test_a_step_that_ends_the_session_has_no_way_but_a_reason() -> None:
     """From -1 the trap is one step to the left."""
-    assert find(-1, 1) == {"left": (0, "trapped"), "right": (2, None), "stay": (3, None)}
+    assert find(-1, 1) == {"right": (2, "a way"), "stay": (3, "a way"), "left": (0, "trapped")}
 
 
 def test_a_goal_that_nothing_reaches_gives_empty_plans() -> None:
@@ -75,36 +80,39 @@ def test_a_goal_that_nothing_reaches_gives_empty_plans() -> None:
         def legal(self) -> Sequence[Instruction]:
             return (LEFT, STAY) if not self.ended() else ()
 
-    found = routes(Short(-1), lambda line: line.cell, lambda line: line.cell == -5)
-    assert [(len(r.plan), r.ended) for r in found.values()] == [(0, "trapped"), (0, None)]
+    found = options(Short(-1), -5)
+    assert [(option.plan, option.score, option.note) for option in found] == [
+        ((), NO_WAY, "trapped"),
+        ((), NO_WAY, "leads away"),
+    ]
 
 
 def test_the_search_gives_up_on_an_endless_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """The goal is a million steps away; after 50 places there is no way yet and the search stops."""
     monkeypatch.setattr("cartridges.kit.search.MAX_PLACES", 50)
-    assert find(0, 1_000_000) == {"left": (0, None), "right": (0, None), "stay": (0, None)}
+    assert find(0, 1_000_000) == dict.fromkeys(("left", "right", "stay"), (0, "leads away"))
 
 
 def test_a_plan_begins_with_its_step_and_reaches_the_goal() -> None:
     """Each plan is played on a fresh line."""
-    found = routes(Line(), lambda line: line.cell, lambda line: line.cell == 4)
-    assert list(found) == [LEFT, RIGHT, STAY]
-    for first, route in found.items():
+    found = options(Line(), 4)
+    assert [(option.instruction, option.score) for option in found] == [(RIGHT, -4), (STAY, -5), (LEFT, -6)]
+    for option in found:
         line = Line()
-        for instruction in route.plan:
+        for instruction in option.plan:
             line.apply(instruction)
-        assert route.plan[0] == first
+        assert option.plan[0] == option.instruction
         assert line.cell == 4
 
 
 def test_the_search_changes_only_copies_and_stops_soon_after_the_goal() -> None:
-    """The engine given is untouched; no cell farther than the goal and the slack is visited."""
-    line, visited = Line(), set()
+    """The engine given is untouched; behind the start no cell is visited beyond the goal's distance and the slack."""
+    line, visited = Line(10), set()
 
     def place(at: Line) -> int:
         visited.add(at.cell)
         return at.cell
 
-    routes(line, place, lambda at: at.cell == 3)
-    assert (line.cell, line.applied) == (0, 0)
-    assert visited == set(range(TRAP, 3 + SLACK + 1))
+    ranked(line, place, lambda at: at.cell == 13, lambda way: "")
+    assert (line.cell, line.applied) == (10, 0)
+    assert visited == set(range(10 - 3 - SLACK, 13 + 1))

@@ -26,7 +26,7 @@ SMALL = Board(
 def small() -> ScavengerEngine:
     """Return a game on SMALL."""
     engine = ScavengerEngine()
-    engine.board, engine._lying, engine.position = SMALL, SMALL.items, SMALL.home
+    engine.board, engine.lying, engine.position = SMALL, SMALL.items, SMALL.home
     return engine
 
 

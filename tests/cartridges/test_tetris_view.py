@@ -11,8 +11,7 @@ from cartridges.kit.phrasing import highest
 from cartridges.tetris import make
 from cartridges.tetris.engine import TetrisEngine
 from cartridges.tetris.planner import TetrisPlanner
-from cartridges.tetris.prompts import shuffled
-from cartridges.tetris.view import TetrisView
+from cartridges.tetris.view import TetrisView, shuffled
 from kernel.contract import Option
 from kernel.errors import CartridgeError, UsageError
 from kernel.opcode import Instruction

@@ -116,7 +116,7 @@ def test_further_sets_of_cases_get_the_strategy_too() -> None:
     """`home` has a second set; all of its prompts begin with the prose."""
     home = load("home")
     assert home.more_cases
-    told = strategies.with_strategy(home, parse(GOOD, "bold.md"))
+    told = strategies.choose(home, {"bold": parse(GOOD, "bold.md")}, "bold")
     for name, make in told.more_cases.items():
         assert len(make()) == len(home.more_cases[name]())
         assert all(text(case.prompt.parts).startswith("Take risks.\nAll of them.\n\n") for case in make())
