@@ -74,8 +74,8 @@ def decision(record: DecisionRecord, *, ledger: bool = False) -> Group:
     if record.stop == Stop.CLOSED:
         head.append("  closed: its tokens were used up", style="red")
     if record.refused:
-        head.append("  refused", style="red")
-    parts += [head, Text(shown(record.result), style="dim")]
+        head.append("  refused" if record.failed is None else "  failed", style="red")
+    parts += [head, Text(shown(record.failed or record.result), style="dim")]
     if rather := unmet(record.preferred, record.preferred_by):
         parts.append(Text(shown(rather), style="yellow"))
     if record.legal:

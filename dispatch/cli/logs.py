@@ -122,6 +122,7 @@ def _print(found: Stats) -> None:
         "offered",
         "ms",
         "p99",
+        "failed",
         "ended",
     )
     table = Table(*heads, box=None, pad_edge=False)
@@ -134,6 +135,7 @@ def _print(found: Stats) -> None:
             _number(group.decisions_per_second),
             *(_percent(share) for share in (group.agree_first, group.agree_any)),
             *(_rough(ms) for ms in (group.ms_median, group.ms_p99)),
+            str(group.failed),
             Text(shown(endings)),
         )
     print_table(table)

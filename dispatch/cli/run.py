@@ -139,7 +139,7 @@ def run_command(
     Several cartridges take requests, and so does one that has no planner: from the terminal, a pipe or --requests. A
     line "/join NAME" or "/leave NAME" lets a cartridge in or out. Ctrl-C ends after the decision that is being made, a
     second one at once; log and summary are written, and the exit code is 130 (of a kill 143). Misuse exits with 2,
-    failure with 1.
+    failure with 1, that of an action outside too.
 
     Example: run tetris --pieces 20 --seed 7 --log game.jsonl
     """
@@ -205,6 +205,8 @@ def run_command(
         _tell_log(opened, wanted)
         if session.ending is Ending.INTERRUPTED and interrupts.number is not None:
             raise typer.Exit(interrupts.exit_code)
+        if session.tally.failed:
+            raise typer.Exit(1)
 
 
 def _given(context: typer.Context, name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 
@@ -52,11 +53,12 @@ class Stage:
     def _count(self, turns: Iterator[Turn]) -> None:
         note, seen = Console(stderr=True), 0.0
         if not note.is_terminal:
-            for _ in turns:
-                pass
+            for turn in turns:
+                _complain(turn)
             return
         with note.status("") as status:
             for turn in turns:
+                _complain(turn)
                 if time.perf_counter() - seen > 1 / FRAMES:
                     status.update(f"decision {turn.number}")
                     seen = time.perf_counter()
@@ -75,6 +77,7 @@ class Stage:
     def _told(self, turns: Iterator[Turn]) -> None:
         for turn in turns:
             print(line(turn), flush=True)
+            _complain(turn)
             if self.asked and self.console.is_terminal and turn.cartridge in self.session.cartridges:
                 self.console.print(self._board(turn.cartridge))
 
@@ -101,16 +104,23 @@ class Stage:
         return grid
 
 
+def _complain(turn: Turn) -> None:
+    """Say on stderr that an action failed."""
+    if turn.failed is not None:
+        print(f"error: decision {turn.number}: {shown(turn.failed)}", file=sys.stderr, flush=True)
+
+
 def line(turn: Turn) -> str:
     """Return a decision as one line: number, request, instruction, its probability, what came of it.
 
-    CLOSED says that the model used up its tokens, REFUSED that the engine did not take it; what the model would rather
-    have said but was not legal stands at the end.
+    CLOSED says that the model used up its tokens, REFUSED that the engine did not take it, FAILED that it was tried in
+    vain; what the model would rather have said but was not legal stands at the end.
     """
     asked = f"{turn.request} -> " if turn.request else ""
     share = "" if turn.decision is None else f" ({100 * turn.decision.probability:.0f} %)"
     cut = " CLOSED" if turn.decision is not None and turn.decision.stop is Stop.CLOSED else ""
-    refused = " REFUSED" if turn.refused else ""
-    result = f": {turn.result}" if turn.result else ""
+    refused = " FAILED" if turn.failed is not None else " REFUSED" if turn.refused else ""
+    said = turn.result if turn.failed is None else turn.failed
+    result = f": {said}" if said else ""
     rather = unmet(turn.decision.preferred_text, turn.decision.preferred_by) if turn.decision is not None else ""
     return shown(f"{turn.number}. {asked}{turn.instruction!r}{share}{cut}{refused}{result}{rather and f' ({rather})'}")

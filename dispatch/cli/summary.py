@@ -29,6 +29,7 @@ def summary(session: Session, *, model: str, rule: Rule, wire: str) -> dict[str,
         "ending": str(session.ending),
         "detail": session.detail,
         "refused": tally.refused,
+        "failed": tally.failed,
         "agreement": _share(tally.agreed, tally.with_offer),
         "agreement_first": _share(tally.agreed_first, tally.with_offer),
     }

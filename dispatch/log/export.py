@@ -25,7 +25,8 @@ COLUMNS: dict[str, type] = {
     "method": str, "arguments": str, "text": str, "probability": float, "logprob": float, "null": float,
     "legal": int, "legal_mass": float, "margin": float, "agree_first": bool, "agree_any": bool,
     "passes": int, "tokens_evaluated": int, "chosen_tokens": int, "forced_tokens": int, "stop": str,
-    "model_ms": float, "planner_ms": float, "at_ms": float, "refused": bool, "result": str, "state": str,
+    "model_ms": float, "planner_ms": float, "at_ms": float, "refused": bool, "failed": str,
+    "result": str, "state": str,
 }  # fmt: skip
 """Name and type of every column; a value that is not known is empty."""
 BATCH = 10_000

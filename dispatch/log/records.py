@@ -39,6 +39,8 @@ class Ending(enum.StrEnum):
     """A limit given at the start was reached (pieces, decisions, seconds)."""
     REPEAT = "repeat"
     """Nobody was watching, and an instruction was given again on a state that it had left as it was."""
+    FAILED = "failed"
+    """Nobody was watching, and an action outside the engine failed; `detail` says how."""
     INTERRUPTED = "interrupted"
     """A person stopped it."""
     ERROR = "error"
@@ -96,7 +98,10 @@ class DecisionRecord(Record):
     result: str = ""
     """What the engine said, verbatim. Data, never instructions."""
     refused: bool = False
-    """True when the engine did not allow the instruction; the state is as it was and `result` holds the reason."""
+    """True when the engine did not allow the instruction, or tried it in vain; the state is as it was. `result` holds
+    the reason of a refusal."""
+    failed: str | None = None
+    """What failed outside the engine, in words, where the instruction was tried in vain. `refused` is true then."""
     request: str | None = None
     """What a person typed, where the decision answers a request."""
     prompt: Delta | None = None

@@ -76,6 +76,8 @@ class Group(BaseModel):
     agree_any: float | None
     """Share of decisions that took one of the options it offered."""
     refused: int
+    failed: int
+    """Of those refused, the instructions that were tried and failed outside the engine."""
     passes: int
     tokens_evaluated: int
     ms_median: float | None
@@ -117,7 +119,7 @@ class _Sessions:
             ms_median=self.ms.quantile(0.5),
             ms_p99=self.ms.quantile(0.99),
             endings=dict(self.endings),
-            **{name: getattr(tally, name) for name in ("decisions", "refused", "passes", "tokens_evaluated")},
+            **{name: getattr(tally, name) for name in ("decisions", "refused", "failed", "passes", "tokens_evaluated")},
         )
 
 

@@ -34,6 +34,9 @@ class Tally:
     legal_mass: float = 0.0
     smallest_legal_mass: float = 1.0
     refused: int = 0
+    """Instructions that the engine did not take, the failed ones included."""
+    failed: int = 0
+    """Instructions that were tried and failed outside the engine."""
     closed: int = 0
     """Instructions that were ended because their token budget ran out."""
     refused_removals: int = 0
@@ -47,6 +50,7 @@ class Tally:
         self.decisions += 1
         self.by_cartridge[record.cartridge] += 1
         self.refused += record.refused
+        self.failed += record.failed is not None
         self.closed += record.stop == Stop.CLOSED
         if record.offered:
             first, any_ = agreement(record)

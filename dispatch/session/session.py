@@ -21,7 +21,7 @@ from dispatch.session.players import Player
 from dispatch.session.situation import Situation, situation
 from dispatch.session.turn import Turn, record
 from kernel.contract import Cartridge, Engine, Option
-from kernel.errors import IllegalInstructionError, UsageError, did_you_mean
+from kernel.errors import ActionFailedError, IllegalInstructionError, UsageError, did_you_mean
 from kernel.opcode import HALT_INSTRUCTION, Instruction
 from kernel.prompt import NOTHING
 
@@ -126,7 +126,8 @@ class Session:
         """Yield one decision after the other until the session ends; with requests, one decision each.
 
         Args:
-            unattended: end with `repeat` when one instruction is given again on a state that it left as it was.
+            unattended: end with `repeat` when one instruction is given again on a state that it left as it was, and
+                with `failed` when an action outside an engine fails.
         """
         while not self._over():
             request = ""
@@ -145,7 +146,8 @@ class Session:
     def turn(self, request: str = "") -> Turn:
         """Make one decision and carry it out.
 
-        An instruction that the engine refuses changes nothing; it is logged and counted as refused.
+        An instruction that the engine refuses, or whose action outside of it fails, changes nothing; it is logged and
+        counted as refused, and a failure as failed as well.
         """
         number = self.tally.decisions + 1
         started = time.perf_counter()
@@ -154,6 +156,7 @@ class Session:
         choice = self.player.choose(situation)
         instruction = choice.instruction
         refused, cartridge, result = False, instruction.cartridge, ""
+        failed: str | None = None
         if instruction == HALT_INSTRUCTION:
             cartridge = next(iter(self.cartridges))
         engine = self.engines[cartridge]
@@ -166,9 +169,21 @@ class Session:
                 result = engine.apply(instruction)
             except IllegalInstructionError as error:
                 refused, result = True, str(error)
+            except ActionFailedError as error:
+                refused, failed = True, str(error) or type(error).__name__
         state = engine.state_hash()
         turn = Turn(
-            number, cartridge, instruction, result, refused, offered, choice, planner_ms, request, before != state
+            number,
+            cartridge,
+            instruction,
+            result,
+            refused,
+            offered,
+            choice,
+            planner_ms,
+            request,
+            before != state,
+            failed,
         )
         logged = record(turn, state, self.seconds)
         self.tally.add(logged)
@@ -242,6 +257,8 @@ class Session:
         return self.ending is not None
 
     def _guard(self, turn: Turn) -> None:
+        if turn.failed is not None:
+            self.close(Ending.FAILED, turn.failed)
         if not turn.moved and self._last == (turn.instruction, False):
             self.close(Ending.REPEAT, f"{turn.instruction!r} again on an unchanged state")
         self._last = (turn.instruction, turn.moved)

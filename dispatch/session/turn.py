@@ -26,6 +26,8 @@ class Turn:
 
     Attributes:
         offered: the planner's options that the prompt showed, best first.
+        refused: whether the engine did not take the instruction, or tried it in vain; the state is as it was.
+        failed: what failed outside the engine, if something did.
         moved: whether the state of the cartridge's engine is another one than before.
     """
 
@@ -39,6 +41,7 @@ class Turn:
     planner_ms: float
     request: str = ""
     moved: bool = True
+    failed: str | None = None
 
     @property
     def decision(self) -> Decision | None:
@@ -66,6 +69,7 @@ def record(turn: Turn, state: str, seconds: float) -> DecisionRecord:
             "state": state,
             "result": turn.result,
             "refused": turn.refused,
+            "failed": turn.failed,
             "request": turn.request or None,
             "offered": tuple(Offer.of(option) for option in turn.offered) or None,
             "planner_ms": round(turn.planner_ms, 3),

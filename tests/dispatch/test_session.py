@@ -26,6 +26,7 @@ from dispatch.log.records import DecisionRecord, Ending, Header
 from dispatch.log.redact import Redactor
 from dispatch.log.replay import Verdict, replay
 from dispatch.log.resume import resume
+from dispatch.log.stats import stats
 from dispatch.log.writer import LogWriter
 from dispatch.session.guides import guide_of
 from dispatch.session.model_player import ModelPlayer
@@ -36,7 +37,7 @@ from dispatch.wire.wire import Wire
 from kernel.api import Kernel
 from kernel.backends.scripted import ScriptedBackend
 from kernel.contract import Cartridge, Option
-from kernel.errors import BuildError, IllegalInstructionError, UsageError
+from kernel.errors import ActionFailedError, BuildError, IllegalInstructionError, UsageError
 from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction, Opcode
 from kernel.prompt import Explained, Part, Prompt
 from kernel.text.vocabulary import NORMAL, Vocabulary
@@ -235,6 +236,46 @@ def test_a_refused_instruction_is_logged_and_changes_nothing(tmp_path: Path, cou
     assert turns[0].result == "counter: counter.add(by=3) at 999"
     assert (session.ending, session.detail, session.tally.refused) == (Ending.RULES, "a thousand", 1)
     assert replay(tmp_path / "log", counter.make).verdict is Verdict.VERIFIED
+
+
+class Unplugged(LampEngine):
+    """A lamp whose bridge is off: no way to switch it on."""
+
+    def apply(self, instruction: Instruction) -> str:
+        if instruction == switch("on"):
+            raise ActionFailedError("ConnectionError: the bridge is off")
+        return super().apply(instruction)
+
+    def recall(self, instruction: Instruction, result: str) -> None:
+        super().apply(instruction)
+
+
+UNPLUGGED = replace(LAMP, engine=Unplugged, acts_outside=True)
+
+
+def test_a_failed_action_is_logged_as_failed_and_the_session_goes_on(tmp_path: Path) -> None:
+    """What an action raises is no result: the record says so, the state is as it was, both counts grow."""
+    session = Session([UNPLUGGED], Says(switch("on"), switch("off")))
+    with logged(tmp_path / "log", session):
+        turns = list(session.turns(iter(["light", "dark"])))
+        session.end_log()
+    assert [(t.refused, t.failed, t.result, t.moved) for t in turns] == [
+        (True, "ConnectionError: the bridge is off", "", False),
+        (False, None, "the lamp is off", False),
+    ]
+    first, second = records(tmp_path / "log")
+    assert (first.refused, first.failed, first.result) == (True, "ConnectionError: the bridge is off", "")
+    assert (second.refused, second.failed, second.result) == (False, None, "the lamp is off")
+    assert (session.tally.refused, session.tally.failed, session.ending) == (1, 1, Ending.LIMIT)
+    (group,) = stats([tmp_path / "log"]).groups
+    assert (group.refused, group.failed) == (1, 1)
+
+
+def test_a_failed_action_ends_a_session_that_nobody_watches() -> None:
+    """Unattended, the next decision would only try again: it ends in a way of its own, which says what failed."""
+    session = Session([UNPLUGGED], Says(switch("on")))
+    assert len(list(session.turns(itertools.repeat("light"), unattended=True))) == 1
+    assert (session.ending, session.detail) == (Ending.FAILED, "ConnectionError: the bridge is off")
 
 
 def test_each_request_is_one_decision(counter: SimpleNamespace) -> None:
