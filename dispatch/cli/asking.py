@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dispatch.cli.interrupts import Interrupts
-from dispatch.cli.output import shown
+from dispatch.cli.output import note
 from dispatch.session.session import Session
 from kernel.errors import BuildError, CartridgeError, UsageError
 
@@ -57,7 +57,7 @@ def requests(source: Path | None, interrupts: Interrupts, carry_out: Command) ->
         except (UsageError, CartridgeError, BuildError) as error:
             if not typed(source):
                 raise
-            print(f"error: {shown(str(error))}", file=sys.stderr)
+            note(f"error: {error}")
 
 
 def _lines(source: Path | None, interrupts: Interrupts) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 import time
@@ -11,20 +10,10 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from dispatch.cli.common import (
-    N_CTX,
-    AsJson,
-    ContextSize,
-    Model,
-    RuleOption,
-    Threads,
-    load_kernel,
-    make_rule,
-)
-from dispatch.cli.output import failing, print_table, shown
+from dispatch.cli.common import N_CTX, AsJson, ContextSize, Model, RuleOption, Threads, load_kernel, make_rule
+from dispatch.cli.output import failing, number, print_json, print_rows, say, shown
 from kernel.choose.decision import Decision
 from kernel.choose.rule import RuleName
 from kernel.errors import UsageError
@@ -78,7 +67,7 @@ def choose_command(
                 decision = kernel.choose(asked, texts, null=null or (), rule=made)
             seconds = time.perf_counter() - started
     if as_json:
-        print(json.dumps(_document(decision, seconds), ensure_ascii=False, allow_nan=False))
+        print_json(_document(decision, seconds), indent=None)
     else:
         _tell(decision, seconds)
 
@@ -133,24 +122,20 @@ def _finite(value: float) -> float | None:
 
 
 def _tell(decision: Decision, seconds: float) -> None:
-    null = decision.null
-    table = Table("option", "probability", "log-p", *(["null"] if null is not None else []), box=None, pad_edge=False)
+    columns = [(decision.shares, "{:.1%}"), (decision.raw, "{:.2f}")]
+    if decision.null is not None:
+        columns.append((decision.null, "{:.2f}"))
     order = _order(decision)
-    for i in order[:SHOWN]:
-        numbers = [_number(decision.shares[i], "{:.1%}"), _number(decision.raw[i], "{:.2f}")]
-        if null is not None:
-            numbers.append(_number(null[i], "{:.2f}"))
-        style = "bold" if i == decision.position else ""
-        table.add_row(Text(shown(decision.texts[i]), style), *(Text(n, justify="right") for n in numbers))
-    if len(order) > SHOWN:
-        table.add_row(Text(f"and {len(order) - SHOWN} more", "dim"))
-    print_table(table)
-    print(
-        f"chosen: {shown(decision.text)}  (rule {decision.rule}, margin {_number(decision.margin, '{:.2f}')}, "
+    rows = [
+        [
+            Text(shown(decision.texts[i]), "bold" if i == decision.position else ""),
+            *(number(values[i], form) for values, form in columns),
+        ]
+        for i in order[:SHOWN]
+    ]
+    print_rows(["option", "probability", "log-p", "null"][: len(columns) + 1], rows, len(order) - SHOWN)
+    say(
+        f"chosen: {shown(decision.text)}  (rule {decision.rule}, margin {number(decision.margin)}, "
         f"passes {decision.passes}, tokens evaluated {decision.tokens_evaluated}, "
         f"legal mass {decision.legal_mass:.3g}, {seconds:.2f} s)"
     )
-
-
-def _number(value: float, form: str) -> str:
-    return "" if math.isnan(value) else form.format(value)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,15 +13,21 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 
-from dispatch.cli.output import shown
+from dispatch.cli.output import note, shown
+from dispatch.loading.registry import load
+from dispatch.session.model_player import leaves
+from dispatch.wire.wire import Wire, form
 from kernel.api import Kernel
 from kernel.choose.rule import Rule, RuleName
+from kernel.contract import Cartridge
 from kernel.errors import UsageError
 from kernel.models import catalogue as models
 from kernel.models import fetch
+from kernel.text.vocabulary import Vocabulary
+from kernel.trie.opcodes import Literal
 
-MODEL = "Model"
-"""The panel of the help that these options stand in."""
+of_model = partial(typer.Option, rich_help_panel="Model")
+"""Declares an option in the panel of the help that these stand in."""
 
 CartridgeName = Annotated[
     str, typer.Argument(help="Cartridge, see `list`; a folder such as ./mytools.", metavar="CARTRIDGE")
@@ -30,28 +36,13 @@ Opcodes = Annotated[
     str | None,
     typer.Option(help="Opcode set, where a cartridge has several (tetris: place, moves).", show_default=False),
 ]
-WireForm = Annotated[str, typer.Option("--wire", help="Wire form: compact or tagged.", rich_help_panel=MODEL)]
+WireForm = Annotated[str, of_model("--wire", help="Wire form: compact or tagged.")]
 LogFiles = Annotated[list[Path], typer.Argument(help="Session logs.", exists=True, dir_okay=False, show_default=False)]
-Model = Annotated[
-    str,
-    typer.Option("--model", "-m", help="A name from `models`, hf:OWNER/REPO/FILE.gguf, a path.", rich_help_panel=MODEL),
-]
-RuleOption = Annotated[
-    str | None,
-    typer.Option(
-        "--rule",
-        help="calibrated, exact, greedy or sample; with a parameter: calibrated:0.5, sample:0.7.",
-        show_default="best",
-        rich_help_panel=MODEL,
-    ),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(help="CPU threads.", min=1, show_default="all cores, at most 8", rich_help_panel=MODEL),
-]
-ContextSize = Annotated[
-    int, typer.Option("--n-ctx", help="Tokens that the model's memory holds.", min=8, rich_help_panel=MODEL)
-]
+Model = Annotated[str, of_model("--model", "-m", help="A name from `models`, hf:OWNER/REPO/FILE.gguf, a path.")]
+RULES = "calibrated, exact, greedy or sample; with a parameter: calibrated:0.5, sample:0.7."
+RuleOption = Annotated[str | None, of_model("--rule", help=RULES, show_default="best")]
+Threads = Annotated[int | None, of_model(help="CPU threads.", min=1, show_default="all cores, at most 8")]
+ContextSize = Annotated[int, of_model("--n-ctx", help="Tokens that the model's memory holds.", min=8)]
 N_CTX = 2048
 """Tokens of memory, unless told otherwise: enough for the prompts of our cartridges."""
 PIPE_SECONDS = 5.0
@@ -78,35 +69,30 @@ def progress_bar(name: str) -> Iterator[fetch.Progress]:
     Nothing appears when nothing is downloaded.
     """
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield _progress_lines(name)
-        return
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=console) as bar:
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task: TaskID | None = None
+        due = 0.0
 
         def report(what: str, done: int, total: int | None) -> None:
-            nonlocal task
-            if task is None:
-                task = bar.add_task(name, total=total)
-            bar.update(task, description=f"{name}: {what}", completed=done, total=total)
+            nonlocal task, due
+            if console.is_terminal:
+                task = bar.add_task(name, total=total) if task is None else task
+                bar.update(task, description=f"{name}: {what}", completed=done, total=total)
+            elif (now := time.monotonic()) >= due:
+                due = now + PIPE_SECONDS
+                note(f"{name}: {what}" + (f" {done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else ""))
 
         yield report
 
 
-def _progress_lines(name: str) -> fetch.Progress:
-    told = float("-inf")
+def tokenizable(name: str, opcodes: str | None, wire: str, model: str) -> tuple[Cartridge, list[Literal], Vocabulary]:
+    """Return a cartridge, what its instructions are on the wire, and the vocabulary of a model that is here."""
+    from kernel.backends.llama_cpp import read_vocabulary
 
-    def report(what: str, done: int, total: int | None) -> None:
-        nonlocal told
-        now = time.monotonic()
-        if now - told < PIPE_SECONDS:
-            return
-        told = now
-        amount = f" {done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else ""
-        print(f"{name}: {what}{amount}", file=sys.stderr, flush=True)
-
-    return report
+    cartridge = load(name, **({} if opcodes is None else {"opcodes": opcodes}))
+    literals = leaves(cartridge, Wire([cartridge], form(wire))).values()
+    return cartridge, list(literals), read_vocabulary(models.resolve(model, pull=False))
 
 
 def make_rule(text: str | None, *, seed: int = 0) -> Rule:

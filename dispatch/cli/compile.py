@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Annotated
@@ -11,12 +10,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from dispatch.cli.common import AsJson, CartridgeName, Model, Opcodes, WireForm
-from dispatch.cli.output import failing, shown
-from dispatch.loading.registry import load
-from dispatch.session.model_player import leaves
-from dispatch.wire.wire import Wire, form
-from kernel.models import catalogue as models
+from dispatch.cli.common import AsJson, CartridgeName, Model, Opcodes, WireForm, tokenizable
+from dispatch.cli.output import failing, print_json, say
 from kernel.trie import store
 from kernel.trie.opcodes import OpcodeSet
 
@@ -38,14 +33,9 @@ def compile_command(
 
     Example: compile tetris --model smollm2 -o tetris.trie
     """
-    from kernel.backends.llama_cpp import read_vocabulary
-
     with failing():
-        cartridge = load(name, **({} if opcodes is None else {"opcodes": opcodes}))
-        speller = Wire([cartridge], form(wire))
-        vocabulary = read_vocabulary(models.resolve(model, pull=False))
+        _, literals, vocabulary = tokenizable(name, opcodes, wire, model)
         started = time.perf_counter()
-        literals = list(leaves(cartridge, speller).values())
         with Progress(
             TextColumn("tokenizing"), BarColumn(), MofNCompleteColumn(), console=Console(stderr=True), transient=True
         ) as bar:
@@ -73,9 +63,7 @@ def compile_command(
         "seconds_to_map": round(mapped, 3),
     }
     if as_json:
-        print(json.dumps(found))
+        print_json(found, indent=None)
         return
-    print(
-        f"{shown(str(output))}: {len(opcode_set)} opcodes, {found['bytes']} bytes; compiled in {seconds:.2f} s, "
-        f"mapped in {mapped:.3f} s"
-    )
+    size = f"{len(opcode_set)} opcodes, {found['bytes']} bytes"
+    say(f"{output}: {size}; compiled in {seconds:.2f} s, mapped in {mapped:.3f} s")

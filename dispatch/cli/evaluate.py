@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from dispatch.cli.common import load_kernel, make_rule
-from dispatch.cli.output import failing, print_table
+from dispatch.cli.output import failing, print_rows
 from dispatch.loading.registry import load
 from dispatch.session.evaluate import Result, evaluate
 from dispatch.session.guides import cases_of_all
@@ -101,20 +100,22 @@ def _cartridge(name: str, **options: str) -> Cartridge:
 
 
 def _show(results: list[Result]) -> None:
-    table = Table(
-        "model", "set", "rule", "cases", "correct", "95 %", "chance", "picks by position", "passes", "tokens", box=None
+    heads = ["model", "set", "rule", "cases", "correct", "95 %", "chance", "picks by position", "passes", "tokens"]
+    print_rows(
+        heads,
+        [
+            (
+                r.model,
+                r.set,
+                r.rule,
+                str(r.cases),
+                f"{100 * r.accuracy:.0f} %",
+                f"{100 * r.low:.0f}-{100 * r.high:.0f}",
+                f"{100 * r.chance:.0f} %",
+                " ".join(map(str, r.positions[:8])) + (" …" if len(r.positions) > 8 else ""),
+                f"{r.passes:.2f}",
+                f"{r.tokens:.0f}",
+            )
+            for r in results
+        ],
     )
-    for r in results:
-        table.add_row(
-            r.model,
-            r.set,
-            r.rule,
-            str(r.cases),
-            f"{100 * r.accuracy:.0f} %",
-            f"{100 * r.low:.0f}-{100 * r.high:.0f}",
-            f"{100 * r.chance:.0f} %",
-            " ".join(map(str, r.positions[:8])) + (" …" if len(r.positions) > 8 else ""),
-            f"{r.passes:.2f}",
-            f"{r.tokens:.0f}",
-        )
-    print_table(table)

@@ -8,7 +8,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from dispatch.cli.output import shown
+from dispatch.cli.output import number, rows_of, shown
 from dispatch.log.objects import LedgerStep, TokenRow
 from dispatch.log.records import DecisionRecord
 from dispatch.log.replay import Step
@@ -33,15 +33,8 @@ def piece(row: TokenRow) -> str:
 
 def colour(probability: float) -> str:
     """Return the style of a probability: the less likely, the redder."""
-    return (
-        "green"
-        if probability >= 0.5
-        else "yellow"
-        if probability >= 0.1
-        else "dark_orange3"
-        if probability >= 0.01
-        else "red"
-    )
+    styles = (0.5, "green"), (0.1, "yellow"), (0.01, "dark_orange3"), (0.0, "red")
+    return next((style for least, style in styles if probability >= least), "red")
 
 
 class Frame:
@@ -109,32 +102,26 @@ def _body(text: str) -> str:
 
 def _offers(record: DecisionRecord) -> Table:
     """Return what the planner offered, best first; what was taken is marked."""
-    table = Table("planner", "score", "", box=None, pad_edge=False, style="dim", header_style="dim")
+    rows = []
     for offer in record.offered or ():
         style = "bold" if offer.instruction == record.instruction else ""
         name = shown(repr(offer.instruction.instruction())).removeprefix(f"{record.cartridge}.")
-        table.add_row(Text(name, style), _number(offer.score), Text(shown(offer.note)))
-    return table
+        rows.append((Text(name, style), number(offer.score), offer.note))
+    return rows_of(["planner", "score", ""], rows, style="dim")
 
 
 def _options(record: DecisionRecord) -> Table:
     """Return the strongest options, and always the one taken."""
-    rows = list(record.legal or ())
-    taken = record.taken
-    rows.sort(key=lambda row: (row.probability is None, -(row.probability or 0.0)))
-    top = rows[:ROWS]
+    found = sorted(record.legal or (), key=lambda row: (row.probability is None, -(row.probability or 0.0)))
+    taken, top = record.taken, found[:ROWS]
     if taken is not None and not any(row is taken for row in top):
         top[-1] = taken
-    nulls = any(row.null is not None for row in top)
-    table = Table("option", "share", "log-p", *(["null"] if nulls else []), box=None, pad_edge=False)
+    heads = ["option", "share", "log-p", "null"][: 4 if any(row.null is not None for row in top) else 3]
+    rows = []
     for row in top:
-        style = "bold reverse" if row is taken else ""
-        label = shown(_body(row.text))
-        cells = [Text(label, style), _share(row.probability), _number(row.logprob)]
-        table.add_row(*cells, *([_number(row.null)] if nulls else []))
-    if (more := max(record.legal_count or 0, len(rows)) - len(top)) > 0:
-        table.add_row(Text(f"and {more} more", "dim"))
-    return table
+        label = Text(shown(_body(row.text)), "bold reverse" if row is taken else "")
+        rows.append([label, _share(row.probability), number(row.logprob), number(row.null)][: len(heads)])
+    return rows_of(heads, rows, max(record.legal_count or 0, len(found)) - len(top))
 
 
 def _share(value: float | None) -> Text:
@@ -142,10 +129,6 @@ def _share(value: float | None) -> Text:
         return Text("")
     bar = "█" * round(10 * value) if value == value else ""
     return Text(f"{100 * value:5.1f} % ").append(bar, colour(value))
-
-
-def _number(value: float | None) -> Text:
-    return Text("" if value is None else f"{value:.2f}", justify="right")
 
 
 def _numbers(record: DecisionRecord) -> str:
@@ -180,8 +163,8 @@ def _tokens(record: DecisionRecord, ledger: Iterable[LedgerStep]) -> Text:
 
 def _ledger(step: LedgerStep) -> Table:
     """Return one choosing step: the token taken, its rivals, and the strongest that the mask removed."""
-    table = Table("token", "id", "log-p", "", box=None, pad_edge=False)
+    rows = []
     for row in sorted(step.rows, key=lambda row: -row.logprob):
         kept = Text("legal", "green") if row.legal else Text("removed", "red")
-        table.add_row(Text(piece(row), "" if row.legal else "strike dim"), str(row.id), _number(row.logprob), kept)
-    return table
+        rows.append((Text(piece(row), "" if row.legal else "strike dim"), str(row.id), number(row.logprob), kept))
+    return rows_of(["token", "id", "log-p", ""], rows)

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.table import Table
 from rich.text import Text
 
-from dispatch.cli.common import AsJson, CartridgeName, Model, Opcodes, WireForm
-from dispatch.cli.output import failing, print_table, shown
-from dispatch.loading.registry import load
-from dispatch.session.model_player import leaves
+from dispatch.cli.common import AsJson, CartridgeName, Model, Opcodes, WireForm, tokenizable
+from dispatch.cli.output import failing, note, print_json, print_rows, say, shown
 from dispatch.session.situation import open_opcodes
-from dispatch.wire.wire import Wire, form
 from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.chooser import Chooser
 from kernel.choose.question import PromptIds, Question
 from kernel.choose.rule import Rule, RuleName
 from kernel.errors import BuildError
 from kernel.memory.memory import Memory
-from kernel.models import catalogue as models
 from kernel.prompt import Part
 from kernel.text.vocabulary import CONTROL, Vocabulary
 from kernel.trie.opcodes import Literal, OpcodeSet
@@ -94,25 +87,21 @@ def inspect_command(
 
     Example: inspect tetris --model smollm2
     """
-    from kernel.backends.llama_cpp import read_vocabulary
-
     with failing():
-        cartridge = load(name, **({} if opcodes is None else {"opcodes": opcodes}))
-        speller = Wire([cartridge], form(wire))
-        vocabulary = read_vocabulary(models.resolve(model, pull=False))
+        cartridge, literals, vocabulary = tokenizable(name, opcodes, wire, model)
         notes = [
             f"{method}: its arguments are open; it is chosen by how it begins, then written"
             for _, method in open_opcodes(cartridge)
         ]
-        found = inspect(list(leaves(cartridge, speller).values()), vocabulary, notes)
+        found = inspect(literals, vocabulary, notes)
     if as_json:
-        print(json.dumps({"cartridge": cartridge.name, "wire": wire, **asdict(found)}, ensure_ascii=False))
+        print_json({"cartridge": cartridge.name, "wire": wire, **asdict(found)}, indent=None)
     else:
         _tell(found)
     for warning in found.warnings:
-        print(f"warning: {shown(warning)}", file=sys.stderr)
+        note(f"warning: {warning}")
     for error in found.errors:
-        print(f"error: {shown(error)}", file=sys.stderr)
+        note(f"error: {error}")
     raise typer.Exit(1 if found.errors else 0)
 
 
@@ -207,17 +196,13 @@ def _cost(opcodes: OpcodeSet) -> Cost:
 
 
 def _tell(found: Inspection) -> None:
-    table = Table("opcode", "tokens", "choices", "forced", box=None, pad_edge=False)
-    for row in found.rows[:SHOWN]:
-        table.add_row(Text(shown(row.text)), _spelled(row), Text(str(row.choices)), Text(str(row.forced)))
-    if len(found.rows) > SHOWN:
-        table.add_row(Text(f"and {len(found.rows) - SHOWN} more", "dim"))
-    print_table(table)
+    rows = [(row.text, _spelled(row), str(row.choices), str(row.forced)) for row in found.rows[:SHOWN]]
+    print_rows(["opcode", "tokens", "choices", "forced"], rows, len(found.rows) - SHOWN)
     tokens = [len(row.tokens) for row in found.rows]
     if not tokens:
         return
     print("\n« » a choice   | behind it nothing is scored: it is forced and never evaluated   ␣ a space")
-    print(f"vocabulary {shown(found.vocabulary)}: {len(tokens)} opcodes of {min(tokens)} to {max(tokens)} tokens")
+    say(f"vocabulary {found.vocabulary}: {len(tokens)} opcodes of {min(tokens)} to {max(tokens)} tokens")
     if (cost := found.cost) is None:
         return
     if cost.passes is None:

@@ -6,17 +6,12 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType, TracebackType
-from typing import Any, Protocol, Self
+from types import FrameType
+from typing import Any, Self
+
+from dispatch.session.session import Session
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-
-
-class Stoppable(Protocol):
-    """What ends by itself when it is told to."""
-
-    def stop(self, detail: str) -> None:
-        """Take a note."""
 
 
 class Interrupts:
@@ -31,7 +26,7 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.number: int | None = None
-        self._session: Stoppable | None = None
+        self._session: Session | None = None
         self._asking = False
         self._before: dict[int, Any] = {}
 
@@ -40,7 +35,7 @@ class Interrupts:
         """128 and the number of the signal, as shells have it; 0 without a signal."""
         return 0 if self.number is None else 128 + self.number
 
-    def stop(self, session: Stoppable) -> None:
+    def stop(self, session: Session) -> None:
         """Let the first signal stop this from now on."""
         self._session = session
 
@@ -58,9 +53,7 @@ class Interrupts:
             self._before = {number: signal.signal(number, self._handle) for number in SIGNALS}
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)
 

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import json
-import sys
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
 from dispatch.cli.common import AsJson
-from dispatch.cli.output import failing, print_table, shown
+from dispatch.cli.output import failing, note, print_json, print_rows
 from dispatch.loading.registry import Registry, ScanResult
 from kernel.contract import Cartridge
 from kernel.errors import OpcodeError
@@ -29,19 +24,18 @@ def list_command(as_json: AsJson = False) -> None:
     with failing():
         found = Registry().scan()
     if as_json:
-        print(json.dumps([_row(f) for f in found], ensure_ascii=False, indent=2))
+        print_json([_row(f) for f in found])
         return
-    table = Table("name", "version", "origin", "opcodes", "what it does", box=None, pad_edge=False)
-    for each in found:
-        if (cartridge := each.cartridge) is not None:
-            cells = (cartridge.name, cartridge.version, each.source.origin, _count(cartridge), cartridge.summary)
-            table.add_row(*(Text(shown(cell)) for cell in cells))
-    print_table(table)
+    good = [(each.source.origin, each.cartridge) for each in found if each.cartridge is not None]
+    print_rows(
+        ["name", "version", "origin", "opcodes", "what it does"],
+        [(made.name, made.version, origin, _count(made), made.summary) for origin, made in good],
+    )
     for each in found:
         if each.error is not None:
-            print(f"broken: {shown(str(each.error))}", file=sys.stderr)
+            note(f"broken: {each.error}")
     if not found:
-        print("no installed package advertises a cartridge: run make setup, or pip install one", file=sys.stderr)
+        note("no installed package advertises a cartridge: run make setup, or pip install one")
 
 
 def opcode_count(cartridge: Cartridge) -> tuple[int, int]:

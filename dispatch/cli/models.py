@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from dispatch.cli.common import AsJson, progress_bar
-from dispatch.cli.output import failing, print_table
+from dispatch.cli.output import failing, note, print_json, print_rows, say
 from kernel.models import catalogue as models
 from kernel.models import hub
 
@@ -31,18 +27,20 @@ def list_models(as_json: AsJson = False) -> None:
     """List the models that have a name, and `hf:` files that are here already."""
     rows = list(_rows())
     if as_json:
-        print(json.dumps(rows, indent=2))
+        print_json(rows)
         return
-    table = Table("name", "what", "licence", "size", "here", box=None, pad_edge=False)
-    for row in rows:
-        size = f"{row['size'] / 1e6:.0f} MB"
-        where = str(row["path"]) if row["pulled"] else "no"
-        table.add_row(row["name"], row["summary"], row["licence"] or "see the hub", size, where)
-    print_table(table)
-    print(
-        f"default: {models.DEFAULT}; fetch one: models pull NAME; a path or hf:OWNER/REPO/FILE.gguf is a model too",
-        file=sys.stderr,
-    )
+    shown = [
+        (
+            row["name"],
+            row["summary"],
+            row["licence"] or "see the hub",
+            f"{row['size'] / 1e6:.0f} MB",
+            row["path"] if row["pulled"] else "no",
+        )
+        for row in rows
+    ]
+    print_rows(["name", "what", "licence", "size", "here"], shown)
+    note(f"default: {models.DEFAULT}; fetch one: models pull NAME; a path or hf:OWNER/REPO/FILE.gguf is a model too")
 
 
 @app.command("pull")
@@ -52,25 +50,21 @@ def pull(name: Annotated[str, typer.Argument(help="A name from the list, or hf:O
         with failing(), progress_bar(name) as progress:
             path = models.pull(name, progress)
     except KeyboardInterrupt:
-        print("interrupted; nothing was kept", file=sys.stderr)
+        note("interrupted; nothing was kept")
         raise typer.Exit(130) from None
-    print(path)
+    say(str(path))
 
 
 def _rows() -> Iterator[dict[str, Any]]:
-    for spec in models.catalogue().values():
-        yield _row(spec.name, spec.summary, spec.licence, spec.size, spec.pulled, spec.path)
-    for name, path in hub.listed():
-        yield _row(name, "from the hub", None, path.stat().st_size, True, path)
-
-
-def _row(name: str, summary: str, licence: str | None, size: int, pulled: bool, path: Path) -> dict[str, Any]:
-    return {
-        "name": name,
-        "summary": summary,
-        "licence": licence,
-        "size": size,
-        "pulled": pulled,
-        "path": str(path),
-        "default": name == models.DEFAULT,
-    }
+    named = [(s.name, s.summary, s.licence, s.size, s.pulled, s.path) for s in models.catalogue().values()]
+    found = [(name, "from the hub", None, path.stat().st_size, True, path) for name, path in hub.listed()]
+    for name, summary, licence, size, pulled, path in [*named, *found]:
+        yield {
+            "name": name,
+            "summary": summary,
+            "licence": licence,
+            "size": size,
+            "pulled": pulled,
+            "path": str(path),
+            "default": name == models.DEFAULT,
+        }

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dispatch.cli.output import failing, shown
+from dispatch.cli.output import failing, note, say
 from dispatch.loading.registry import Registry
 from dispatch.loading.scaffold import write
 
@@ -27,14 +26,10 @@ def new_command(name: Name, into: Into = Path()) -> None:
     with failing():
         files = write(name, into)
     for file in files:
-        print(shown(str(file)))
+        say(str(file))
     for source in Registry().sources:
         if source.name == name:
-            print(f"note: {source} has that name too; rename yours before you install it", file=sys.stderr)
-    folder = shown(str(into / name))
-    folder = folder if into.is_absolute() else f".{os.sep}{folder}"
-    print(
-        f"try: python -m kernel check {folder}; python -m kernel run {folder} --player planner; "
-        f"python -m pytest {folder}",
-        file=sys.stderr,
-    )
+            note(f"note: {source} has that name too; rename yours before you install it")
+    folder = into / name if into.is_absolute() else f".{os.sep}{into / name}"
+    kernel = "python -m kernel"
+    note(f"try: {kernel} check {folder}; {kernel} run {folder} --player planner; python -m pytest {folder}")

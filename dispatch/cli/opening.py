@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -77,35 +77,37 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Opened:
-    """A session that is ready, and what its summary says of it."""
+    """A session that is ready, and how it is played: as it was typed, or as its log says."""
 
     session: Session
-    model: str
-    rule: Rule
-    wire: str
+    wanted: Wanted
     writer: LogWriter | None
 
 
 def begin(wanted: Wanted, stack: ExitStack) -> Opened:
     """Open a new session; what has to be closed goes onto the stack."""
-    cartridges = _cartridges(wanted)
-    wire = Wire(cartridges, form(wanted.wire))
+    names, settings = wanted.names, wanted.settings
+    if not names:
+        raise UsageError("run: name a cartridge, such as 'tetris'; `list` shows what there is")
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise UsageError(f"run: cartridge {twice[0]!r} is named twice")
+    cartridges = load_all(names, **wanted.options)
+    form(wanted.wire)  # a wrong one is told before a model is loaded
     kernel = None
     if wanted.player == "model":
-        kernel = _kernel(wanted.model, wanted, stack)
-    elif wanted.settings.compiled is not None:
+        kernel = _kernel(wanted, stack)
+    elif settings.compiled is not None:
         raise UsageError(f"run: --set compiled is for a model; {wanted.player!r} needs no tokens")
-    ledger = wanted.settings.ledger and wanted.log is not None  # nobody else reads it
-    who = _player(wanted.player, kernel, cartridges, wire, wanted.rule, wanted.seed, ledger, wanted.settings.max_tokens)
-    session = Session(cartridges, who, seed=wanted.seed, limits=wanted.limits)
+    wanted = replace(wanted, settings=replace(settings, ledger=settings.ledger and wanted.log is not None))
+    session = Session(cartridges, _player(wanted, kernel, cartridges), seed=wanted.seed, limits=wanted.limits)
     writer = None
     if wanted.log is not None:
-        head = header(session, wanted.model, kernel, wanted.rule, wanted.wire, wanted.settings.max_tokens)
+        head = _header(session, kernel, wanted)
         writer = stack.enter_context(
-            LogWriter(wanted.log, head, redact=wanted.redactor, on_error=wanted.settings.on_log_error)
+            LogWriter(wanted.log, head, redact=wanted.redactor, on_error=settings.on_log_error)
         )
         session.write_to(writer)
-    return Opened(session, wanted.model, wanted.rule, wanted.wire, writer)
+    return Opened(session, wanted, writer)
 
 
 def go_on(path: Path, wanted: Wanted, stack: ExitStack) -> Opened:
@@ -115,50 +117,52 @@ def go_on(path: Path, wanted: Wanted, stack: ExitStack) -> Opened:
     """
     with LogReader(path) as reader:
         head = reader.header
-    kernel, model = None, wanted.model
+    settings = replace(wanted.settings, max_tokens=head.max_tokens or wanted.settings.max_tokens)
+    wanted = replace(
+        wanted,
+        player=head.player,
+        rule=logged_rule(head) or wanted.rule,
+        wire=head.wire or wanted.wire,
+        seed=head.seed,
+        settings=settings,
+    )
+    kernel = None
     if head.model is not None:
-        model = wanted.model if wanted.model_given else head.model.name
-        kernel = _kernel(model, wanted, stack)
+        wanted = replace(wanted, model=wanted.model if wanted.model_given else head.model.name)
+        kernel = _kernel(wanted, stack)
         if head.model.fingerprint not in (None, kernel.backend.fingerprint):
             raise LogError(
-                f"resume: {str(path)!r} was played with {head.model.name!r}, {head.model.fingerprint}; {model!r} is "
-                f"another model, {kernel.backend.fingerprint}"
+                f"resume: {str(path)!r} was played with {head.model.name!r}, {head.model.fingerprint}; "
+                f"{wanted.model!r} is another model, {kernel.backend.fingerprint}"
             )
-    elif wanted.model_given or wanted.settings.compiled is not None or head.player not in PLAYERS:
+    elif wanted.model_given or settings.compiled is not None or head.player not in PLAYERS:
         raise UsageError(f"resume: {head.player!r} played this log, no model")
-    found = resume(
-        path, partial(make_cartridge, specs=wanted.names), redact=wanted.redactor, on_error=wanted.settings.on_log_error
-    )
+    make = partial(make_cartridge, specs=wanted.names)
+    found = resume(path, make, redact=wanted.redactor, on_error=settings.on_log_error)
     stack.enter_context(found.writer)
-    rule, wire = logged_rule(head) or wanted.rule, head.wire or wanted.wire
-    cartridges = list(found.cartridges.values())
-    speller = Wire(cartridges, form(wire))
-    budget = head.max_tokens or wanted.settings.max_tokens
-    who = _player(head.player, kernel, cartridges, speller, rule, head.seed, wanted.settings.ledger, budget)
-    session = Session.resume(found, who, limits={**(head.limits or {}), **wanted.limits})
-    return Opened(session, model, rule, wire, found.writer)
+    player = _player(wanted, kernel, list(found.cartridges.values()))
+    session = Session.resume(found, player, limits={**(head.limits or {}), **wanted.limits})
+    return Opened(session, wanted, found.writer)
 
 
-def header(
-    session: Session, model: str, kernel: Kernel | None, rule: Rule, wire: str, max_tokens: int = TOKENS
-) -> Header:
+def _header(session: Session, kernel: Kernel | None, wanted: Wanted) -> Header:
     """Return the first line of a session's log."""
     versions = {"cartridge-kernel": version("cartridge-kernel"), "python": platform.python_version()}
     known: dict[str, Any] = {}
     if kernel is not None:
+        rule = wanted.rule
         versions |= {name: version(name) for name in ("llama-cpp-python", "numpy")}
         parameters: dict[str, Any] = {"planner_weight": rule.planner_weight}
         if rule.name == "calibrated":
             parameters["calibration"] = rule.calibration
         if rule.name == "sample":
             parameters |= {"temperature": rule.temperature, "seed": rule.seed}
+        fingerprints = {"fingerprint": kernel.backend.fingerprint, "tokenizer": kernel.vocabulary.fingerprint}
         known = {
             "rule": RuleRecord(name=str(rule.name), parameters=parameters),
-            "wire": wire,
-            "max_tokens": max_tokens,
-            "model": ModelRecord(
-                name=model, fingerprint=kernel.backend.fingerprint, tokenizer=kernel.vocabulary.fingerprint
-            ),
+            "wire": wanted.wire,
+            "max_tokens": wanted.settings.max_tokens,
+            "model": ModelRecord(name=wanted.model, **fingerprints),
         }
     return Header(
         cartridges=session.records,
@@ -170,32 +174,15 @@ def header(
     )
 
 
-def _kernel(model: str, wanted: Wanted, stack: ExitStack) -> Kernel:
-    kernel = stack.enter_context(load_kernel(model, n_ctx=wanted.n_ctx, threads=wanted.threads))
+def _kernel(wanted: Wanted, stack: ExitStack) -> Kernel:
+    kernel = stack.enter_context(load_kernel(wanted.model, n_ctx=wanted.n_ctx, threads=wanted.threads))
     if wanted.settings.compiled is not None:
         kernel.take(wanted.settings.compiled)
     return kernel
 
 
-def _cartridges(wanted: Wanted) -> list[Cartridge]:
-    names = wanted.names
-    if not names:
-        raise UsageError("run: name a cartridge, such as 'tetris'; `list` shows what there is")
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise UsageError(f"run: cartridge {twice[0]!r} is named twice")
-    return load_all(names, **wanted.options)
-
-
-def _player(
-    name: str,
-    kernel: Kernel | None,
-    cartridges: Sequence[Cartridge],
-    wire: Wire,
-    rule: Rule,
-    seed: int,
-    ledger: bool,
-    max_tokens: int,
-) -> Player:
-    if kernel is not None:
-        return ModelPlayer(kernel, wire, cartridges, rule, ledger=ledger, max_tokens=max_tokens)
-    return PlannerPlayer() if name == "planner" else RandomPlayer(seed)
+def _player(wanted: Wanted, kernel: Kernel | None, cartridges: Sequence[Cartridge]) -> Player:
+    if kernel is None:
+        return PlannerPlayer() if wanted.player == "planner" else RandomPlayer(wanted.seed)
+    wire, settings = Wire(cartridges, form(wanted.wire)), wanted.settings
+    return ModelPlayer(kernel, wire, cartridges, wanted.rule, ledger=settings.ledger, max_tokens=settings.max_tokens)

@@ -1,30 +1,60 @@
-"""How every command prints: text that cannot steer a terminal, tables, and errors in one line."""
+"""How every command prints: foreign text that cannot steer a terminal, tables, JSON, and errors in one line."""
 
 from __future__ import annotations
 
+import json
+import math
 import sys
-import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from kernel.errors import KernelError, UsageError
+from kernel.shown import shown
+
+__all__ = ["failing", "note", "number", "print_json", "print_rows", "print_table", "rows_of", "say", "shown"]
 
 
-def shown(text: str) -> str:
-    """Return text from outside so that it cannot steer a terminal: control and format characters become escapes.
+def say(text: str) -> None:
+    """Print one line on stdout."""
+    print(shown(text))
 
-    >>> print(shown("on\\x1b[2J\\n"))
-    on\\x1b[2J\\n
+
+def note(text: str) -> None:
+    """Print one line on stderr."""
+    print(shown(text), file=sys.stderr)
+
+
+def print_json(value: object, indent: int | None = 2) -> None:
+    """Print one JSON document on stdout."""
+    print(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def number(value: float | None, form: str = "{:.2f}") -> Text:
+    """Return a cell with a number, empty where there is none."""
+    return Text("" if value is None or math.isnan(value) else form.format(value), justify="right")
+
+
+def rows_of(heads: Sequence[str], rows: Iterable[Sequence[str | Text]], more: int = 0, style: str = "") -> Table:
+    """Return a table without lines; cells that are plain text are foreign, and `more` rows are only counted.
+
+    Without heads there are none.
     """
-    return "".join(c if c == " " or c.isprintable() else _escape(c) for c in text)
+    table = Table(*heads, box=None, show_header=bool(heads), pad_edge=False, style=style, header_style=style or None)
+    for row in rows:
+        table.add_row(*(Text(shown(cell)) if isinstance(cell, str) else cell for cell in row))
+    if more > 0:
+        table.add_row(Text(f"and {more} more", "dim"))
+    return table
 
 
-def _escape(c: str) -> str:
-    return repr(c)[1:-1] if unicodedata.category(c) != "Zs" else " "
+def print_rows(heads: Sequence[str], rows: Iterable[Sequence[str | Text]], more: int = 0) -> None:
+    """Print such a table."""
+    print_table(rows_of(heads, rows, more))
 
 
 def print_table(table: Table) -> None:
@@ -41,5 +71,5 @@ def failing(failure: int = 1) -> Iterator[None]:
     try:
         yield
     except KernelError as error:
-        print(f"error: {shown(str(error))}", file=sys.stderr)
+        note(f"error: {error}")
         raise typer.Exit(2 if isinstance(error, UsageError) else failure) from error

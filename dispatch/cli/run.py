@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -18,7 +17,6 @@ from rich.console import Console
 
 from dispatch.cli.asking import requests, typed, waits_for_requests
 from dispatch.cli.common import (
-    MODEL,
     N_CTX,
     ContextSize,
     Model,
@@ -27,10 +25,11 @@ from dispatch.cli.common import (
     WireForm,
     make_rule,
     name_values,
+    of_model,
 )
 from dispatch.cli.interrupts import Interrupts
 from dispatch.cli.opening import PLAYERS, Opened, Settings, Wanted, begin, go_on
-from dispatch.cli.output import failing
+from dispatch.cli.output import failing, note, print_json
 from dispatch.cli.stage import Stage
 from dispatch.cli.summary import summary, tell
 from dispatch.loading import registry
@@ -43,71 +42,32 @@ from kernel.errors import ContextError, KernelError, LogError, UsageError, did_y
 GOAL_STEPS = 50
 """A goal is given up after so many decisions, unless told otherwise."""
 
-PLAYED, ASKED, LOG, OUTPUT = "What is played", "Requests", "Log", "Output"
+played, of_requests, of_log, of_output, rarely = (
+    partial(typer.Option, rich_help_panel=panel)
+    for panel in ("What is played", "Requests", "Log", "Output", "Rarely needed")
+)
 
 Names = Annotated[list[str] | None, typer.Argument(help="Cartridges, see `list`.", metavar="CARTRIDGE...")]
-Seed = Annotated[int, typer.Option(help="Everything random follows from it.", rich_help_panel=PLAYED)]
-Opcodes = Annotated[
-    str | None,
-    typer.Option(help="Opcode set: tetris has place, moves.", show_default=False, rich_help_panel=PLAYED),
-]
-Option = Annotated[
-    list[str] | None,
-    typer.Option("--option", help="Option of a cartridge, name=value.", show_default=False, rich_help_panel=PLAYED),
-]
-Pieces = Annotated[
-    int | None,
-    typer.Option(help="Stop after so many pieces (tetris).", min=1, show_default="no limit", rich_help_panel=PLAYED),
-]
-Decisions = Annotated[
-    int | None,
-    typer.Option(help="Stop after so many decisions.", min=1, show_default="no limit", rich_help_panel=PLAYED),
-]
-Resume = Annotated[
-    Path | None,
-    typer.Option(
-        "--resume",
-        help="Go on with the session of this log; cartridges that are not installed are named.",
-        show_default=False,
-        rich_help_panel=PLAYED,
-    ),
-]
-Who = Annotated[str, typer.Option("--player", help="model, planner or random.", rich_help_panel=MODEL)]
-Requests = Annotated[
-    Path | None,
-    typer.Option(
-        "--requests",
-        help="Read requests from this file, one a line; - is stdin.",
-        show_default=False,
-        rich_help_panel=ASKED,
-    ),
-]
-Goal = Annotated[
-    str | None,
-    typer.Option(
-        help="Pursue it unattended, as the request of every decision.", show_default=False, rich_help_panel=ASKED
-    ),
-]
-Log = Annotated[
-    Path | None,
-    typer.Option(help="Write a session log to this new file.", show_default="no log", rich_help_panel=LOG),
-]
-Redact = Annotated[
-    bool, typer.Option("--redact", help="Log salted hashes in place of prompts and requests.", rich_help_panel=LOG)
-]
-Headless = Annotated[bool, typer.Option("--headless", help="Show no board, only the summary.", rich_help_panel=OUTPUT)]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=OUTPUT)]
-Set = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        help=f"A setting, name=value: {', '.join(field.name for field in fields(Settings))}.",
-        show_default=False,
-        rich_help_panel="Rarely needed",
-    ),
-]
+Seed = Annotated[int, played(help="Everything random follows from it.")]
+Opcodes = Annotated[str | None, played(help="Opcode set: tetris has place, moves.", show_default=False)]
+Option = Annotated[list[str] | None, played("--option", help="Option of a cartridge, name=value.", show_default=False)]
+Pieces = Annotated[int | None, played(help="Stop after so many pieces (tetris).", min=1, show_default="no limit")]
+Decisions = Annotated[int | None, played(help="Stop after so many decisions.", min=1, show_default="no limit")]
+RESUME = "Go on with the session of this log; cartridges that are not installed are named."
+Resume = Annotated[Path | None, played("--resume", help=RESUME, show_default=False)]
+Who = Annotated[str, of_model("--player", help="model, planner or random.")]
+REQUESTS = "Read requests from this file, one a line; - is stdin."
+Requests = Annotated[Path | None, of_requests("--requests", help=REQUESTS, show_default=False)]
+GOAL = "Pursue it unattended, as the request of every decision."
+Goal = Annotated[str | None, of_requests(help=GOAL, show_default=False)]
+Log = Annotated[Path | None, of_log(help="Write a session log to this new file.", show_default="no log")]
+Redact = Annotated[bool, of_log("--redact", help="Log salted hashes in place of prompts and requests.")]
+Headless = Annotated[bool, of_output("--headless", help="Show no board, only the summary.")]
+Json = Annotated[bool, of_output("--json", help="Print one JSON document.")]
+SETTING = f"A setting, name=value: {', '.join(field.name for field in fields(Settings))}."
+Set = Annotated[list[str] | None, rarely("--set", help=SETTING, show_default=False)]
 
-LOGGED = ("seed", "player", "rule", "opcodes", "option", "wire", "log", "redact")
+LOGGED = ("seed", "player", "rule", "opcodes", "option", "wire", "log", "redact", "set max_tokens")
 """Parameters that stand in a log, so that --resume takes none of them."""
 
 
@@ -174,10 +134,8 @@ def run_command(
         try:
             if resume is None:
                 opened = begin(wanted, stack)
-            elif logged := [f"--{name}" for name in LOGGED if _given(context, name)]:
-                raise UsageError(f"run: {logged[0]} stands in the log, so --resume takes none")
-            elif "max_tokens" in rare:
-                raise UsageError("run: --set max_tokens stands in the log, so --resume takes none")
+            elif logged := [name for name in LOGGED if _given(context, name) or name.removeprefix("set ") in rare]:
+                raise UsageError(f"run: --{logged[0]} stands in the log, so --resume takes none")
             else:
                 opened = go_on(resume, wanted, stack)
         except KeyboardInterrupt:
@@ -195,14 +153,14 @@ def run_command(
         stage = Stage(session, quiet=headless or as_json, asked=asked)
         forgiving = asked and typed(requests_from)
         _play(session, stage, source, interrupts, unattended=goal is not None, forgiving=forgiving)
-        told = summary(session, model=opened.model, rule=opened.rule, wire=opened.wire)
+        told = summary(session, opened.wanted)
         session.end_log()
         if as_json:
-            print(json.dumps(told, ensure_ascii=False))
+            print_json(told, indent=None)
         else:
             stage.end()
             tell(told)
-        _tell_log(opened, wanted)
+        _tell_log(opened)
         if session.ending is Ending.INTERRUPTED and interrupts.number is not None:
             raise typer.Exit(interrupts.exit_code)
         if session.tally.failed:
@@ -237,7 +195,7 @@ def _play(
             except ContextError as error:
                 if not forgiving:
                     raise
-                print(f"error: {error}", file=sys.stderr)
+                note(f"error: {error}")
     except KeyboardInterrupt:
         session.close(Ending.INTERRUPTED, "stopped by a person")
     except BrokenPipeError:
@@ -271,16 +229,14 @@ def _prepare(session: Session, interrupts: Interrupts) -> None:
         session.prepare()
 
 
-def _tell_log(opened: Opened, wanted: Wanted) -> None:
+def _tell_log(opened: Opened) -> None:
     """Say where the log is, and what is not in it."""
-    writer = opened.writer
+    writer, wanted = opened.writer, opened.wanted
     if writer is None:
         return
     if writer.error is not None:
-        print(f"note: {writer.error}", file=sys.stderr)
-    print(f"log: {writer.path}; play it again with: replay {writer.path}", file=sys.stderr)
+        note(f"note: {writer.error}")
+    note(f"log: {writer.path}; play it again with: replay {writer.path}")
     if wanted.redactor is not None and not wanted.settings.salt:
-        print(
-            f"salt {wanted.redactor.salt}: keep it to prove later what was dropped, or to go on; it is not in the log",
-            file=sys.stderr,
-        )
+        salt = wanted.redactor.salt
+        note(f"salt {salt}: keep it to prove later what was dropped, or to go on; it is not in the log")

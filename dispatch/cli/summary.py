@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
-from dispatch.cli.output import print_table, shown
+from dispatch.cli.opening import Wanted
+from dispatch.cli.output import print_rows
 from dispatch.session.session import Session
-from kernel.choose.rule import Rule
 
 
-def summary(session: Session, *, model: str, rule: Rule, wire: str) -> dict[str, Any]:
+def summary(session: Session, wanted: Wanted) -> dict[str, Any]:
     """Return what `--json` prints; numbers that are not finite are None."""
     tally = session.tally
     summaries = {name: dict(engine.summary()) for name, engine in session.engines.items()}
@@ -23,7 +20,7 @@ def summary(session: Session, *, model: str, rule: Rule, wire: str) -> dict[str,
         "cartridges": list(summaries),
         "player": session.player.name,
         "seed": session.seed,
-        **({"model": model, "rule": str(rule.name), "wire": wire} if decided else {}),
+        **({"model": wanted.model, "rule": str(wanted.rule.name), "wire": wanted.wire} if decided else {}),
         **(first if len(summaries) == 1 else {"summaries": summaries, "decided": dict(tally.by_cartridge)}),
         "decisions": tally.decisions,
         "ending": str(session.ending),
@@ -58,11 +55,8 @@ def summary(session: Session, *, model: str, rule: Rule, wire: str) -> dict[str,
 
 def tell(found: dict[str, Any]) -> None:
     """Print the summary for a person."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for name, value in found.items():
-        if value is not None and value != "":
-            table.add_row(name.replace("_", " "), Text(shown(_value(value))))
-    print_table(table)
+    told = {name: value for name, value in found.items() if value is not None and value != ""}
+    print_rows([], [(name.replace("_", " "), _value(value)) for name, value in told.items()])
 
 
 def _share(part: float, whole: int) -> float | None:

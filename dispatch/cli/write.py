@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dispatch.cli.common import N_CTX, AsJson, ContextSize, Model, Threads, load_kernel
-from dispatch.cli.output import failing, shown
+from dispatch.cli.output import failing, note, print_json, say
 from dispatch.wire.value import SCHEMA, TOKENS, Value, write
 
 Schema = Annotated[
@@ -45,17 +43,18 @@ def write_command(
             value = write(
                 kernel, schema or SCHEMA, prompt, raw, max_tokens=max_tokens, temperature=temperature, seed=seed
             )
-        for note in value.notes:
-            print(f"note: {shown(str(note))}", file=sys.stderr)
+        for told in value.notes:
+            note(f"note: {told}")
     if value.written.closed:
-        print(f"note: {max_tokens} tokens were used up; what was open then was closed", file=sys.stderr)
+        note(f"note: {max_tokens} tokens were used up; what was open then was closed")
     if as_json:
-        print(json.dumps(_document(value, raw), ensure_ascii=False, indent=2))
+        print_json(_document(value, raw))
     elif raw:
-        print("\n".join(map(shown, value.text.splitlines())))
-        print(value.fault or "valid this time", file=sys.stderr)
+        for line in value.text.splitlines():
+            say(line)
+        note(value.fault or "valid this time")
     else:
-        print(json.dumps(value.value, ensure_ascii=False, indent=2))
+        print_json(value.value)
 
 
 def _document(value: Value, raw: bool) -> dict[str, object]:

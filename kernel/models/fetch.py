@@ -6,6 +6,7 @@ Knows no model, no cache and no checksum; every failure becomes one sentence tha
 from __future__ import annotations
 
 import errno
+import hashlib
 import importlib.util
 import os
 import re
@@ -85,6 +86,12 @@ def need_space(folder: Path, size: int) -> None:
     free = shutil.disk_usage(_existing(folder)).free
     if free < size:
         raise ModelError(f"{folder}: {size / 1e6:.0f} MB are needed, {free / 1e6:.0f} MB are free")
+
+
+def sha256_of(path: Path) -> str:
+    """Return the sha256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager

@@ -6,7 +6,6 @@ huggingface_hub is imported on the first use only. It resumes nothing, downloads
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import re
 from pathlib import Path
@@ -79,8 +78,10 @@ def pull(name: str, progress: Progress | None = None) -> Path:
         raise
     except Exception as error:  # the hub library lets the errors of its HTTP client through, whatever that is
         raise ModelError(f"{name}: {_cause(error, repo, filename)}") from error
-    if _SHA256.fullmatch(promised.etag or ""):
-        _verify(name, path, str(promised.etag))
+    if _SHA256.fullmatch(sha256 := promised.etag or "") and (found := fetch.sha256_of(path)) != sha256:
+        path.resolve().unlink()
+        path.unlink(missing_ok=True)
+        raise ModelError(f"{name}: has sha256 {found!r}, the hub promised {sha256!r}; nothing was kept, try again")
     return path
 
 
@@ -103,15 +104,6 @@ def _cause(error: Exception, repo: str, filename: str) -> str:
     if re.search(r"Consistency check|incomplete|without sending complete|timed out|ReadTimeout", str(error)):
         return f"the download broke off; nothing of it was kept, try again ({first})"
     return f"the hub cannot be reached; check connection, proxy and HF_ENDPOINT ({type(error).__name__}: {first})"
-
-
-def _verify(name: str, path: Path, sha256: str) -> None:
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != sha256:
-        path.resolve().unlink()
-        path.unlink(missing_ok=True)
-        raise ModelError(f"{name}: has sha256 {found!r}, the hub promised {sha256!r}; nothing was kept, try again")
 
 
 def _bar(progress: Progress | None, size: int | None) -> type[Any]:
