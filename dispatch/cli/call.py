@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from contextlib import ExitStack
 from typing import Annotated, Any
@@ -22,7 +20,7 @@ from dispatch.cli.common import (
     load_kernel,
     make_rule,
 )
-from dispatch.cli.output import failing, shown
+from dispatch.cli.output import failing, note, print_json, say
 from dispatch.loading.registry import load
 from dispatch.wire.open_arguments import ArgumentWriter, Call
 from dispatch.wire.wire import Wire, form
@@ -70,15 +68,13 @@ def call_command(
         seconds = time.perf_counter() - started
         result = None if dry else engine.apply(called.instruction)
     if called.written.closed:
-        print(
-            f"note: the budget of {max_tokens} tokens was used up; the rest was closed for the model", file=sys.stderr
-        )
+        note(f"note: the budget of {max_tokens} tokens was used up; the rest was closed for the model")
     if as_json:
-        print(json.dumps(_document(called, result, seconds), ensure_ascii=False, indent=2))
+        print_json(_document(called, result, seconds))
         return
-    print(shown(repr(called.instruction)))
+    say(repr(called.instruction))
     if result is not None:
-        print(shown(result))
+        say(result)
 
 
 def _document(called: Call, result: str | None, seconds: float) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from dispatch.checker import BUDGET, STEPS, Report, Status, check_cartridge
 from dispatch.cli.common import AsJson, name_values
-from dispatch.cli.output import failing, shown
+from dispatch.cli.output import failing, note, print_json, print_table, say, shown
 from dispatch.loading.registry import load
 from dispatch.wire.wire import FORMS, Wire
 from kernel.errors import CartridgeError
@@ -67,13 +67,10 @@ def check_command(
         options = name_values(option or (), "--option")
         found = vocabularies(model or ())
         if not model and len(found) < WANTED:
-            print(
-                f"note: {len(found)} of the {WANTED} vocabularies wanted are here: name more with --model",
-                file=sys.stderr,
-            )
+            note(f"note: {len(found)} of the {WANTED} vocabularies wanted are here: name more with --model")
         report = check(spec, options, found, steps=steps, budget=budget)
     if as_json:
-        print(json.dumps(_document(report, found), ensure_ascii=False, indent=2))
+        print_json(_document(report, found))
     else:
         _tell(report)
     raise typer.Exit(0 if report.ok else 1)
@@ -153,19 +150,18 @@ def _elsewhere(spec: str, options: Mapping[str, str]) -> Callable[[Sequence[int]
 
 def _tell(report: Report) -> None:
     """Print a line for each finding."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(ratio=1)
-    for finding in report.findings:
-        what = Text(finding.check).append(f"\n{shown(finding.detail)}", "dim" if finding.status != "failed" else "")
-        table.add_row(Text(finding.status.value, COLOURS[finding.status]), what)
-    console = Console()
-    if not console.is_terminal:
+    if not Console().is_terminal:
         for finding in report.findings:
-            print(shown(str(finding)))
+            say(str(finding))
     else:
-        console.print(table)
-    print(report.summary)
+        table = Table(box=None, show_header=False, pad_edge=False)
+        table.add_column(no_wrap=True)
+        table.add_column(ratio=1)
+        for finding in report.findings:
+            what = Text(finding.check).append(f"\n{shown(finding.detail)}", "dim" if finding.status != "failed" else "")
+            table.add_row(Text(finding.status.value, COLOURS[finding.status]), what)
+        print_table(table)
+    say(report.summary)
 
 
 def _document(report: Report, found: Mapping[str, Vocabulary]) -> dict[str, Any]:

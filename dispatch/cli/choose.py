@@ -87,38 +87,27 @@ def _order(decision: Decision) -> list[int]:
 
 
 def _document(decision: Decision, seconds: float) -> dict[str, Any]:
-    null = decision.null
-    rows = [
-        {
-            "text": decision.texts[i],
-            "index": int(decision.leaves[i]),
-            "probability": _finite(decision.shares[i]),
-            "logprob": _finite(decision.raw[i]),
-            "null_logprob": None if null is None else _finite(null[i]),
-            "score": _finite(decision.scores[i]),
-        }
-        for i in _order(decision)
-    ]
+    nulls = [None] * len(decision.texts) if decision.null is None else decision.null.tolist()
+    rows = zip(
+        decision.texts,
+        decision.leaves.tolist(),
+        decision.shares.tolist(),
+        decision.raw.tolist(),
+        nulls,
+        decision.scores.tolist(),
+        strict=True,
+    )
+    names = ("text", "index", "probability", "logprob", "null_logprob", "score")
+    options = [dict(zip(names, row, strict=True)) for row in rows]
+    alike = ("text", "index", "rule", "probability", "margin", "legal_mass")
+    counts = ("passes", "tokens_evaluated", "chosen_tokens", "forced_tokens")
     return {
-        "text": decision.text,
-        "index": decision.index,
-        "rule": decision.rule,
-        "probability": _finite(decision.probability),
-        "margin": _finite(decision.margin),
-        "legal_mass": _finite(decision.legal_mass),
+        **{name: getattr(decision, name) for name in alike},
         "stop": str(decision.stop),
-        "passes": decision.passes,
-        "tokens_evaluated": decision.tokens_evaluated,
-        "chosen_tokens": decision.chosen_tokens,
-        "forced_tokens": decision.forced_tokens,
+        **{name: getattr(decision, name) for name in counts},
         "seconds": round(seconds, 3),
-        "options": rows,
+        "options": [options[i] for i in _order(decision)],
     }
-
-
-def _finite(value: float) -> float | None:
-    """Return a number as JSON can hold it: None for what was not evaluated or is impossible."""
-    return float(value) if math.isfinite(value) else None
 
 
 def _tell(decision: Decision, seconds: float) -> None:

@@ -8,11 +8,9 @@ from typing import NoReturn
 
 import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from dispatch.cli.common import N_CTX, load_kernel, make_rule
-from dispatch.cli.output import print_table, shown
+from dispatch.cli.output import print_json, print_rows, say
 from dispatch.log.objects import CartridgeRecord
 from dispatch.log.reader import LogReader
 from dispatch.log.records import Header
@@ -53,7 +51,7 @@ def decide_file(
         with Console(stderr=True).status("deciding again"):
             found = decide_again(path, make, player, changed, tolerance=tolerance, last=last)
     if as_json:
-        print(found.model_dump_json(indent=2))
+        print_json(found)
     else:
         _tell(found)
     raise typer.Exit(0 if found.good else 1)
@@ -96,11 +94,8 @@ def _tell(found: DecideReport) -> None:
     rows += [("first other choice", _told(found.first))] if found.first else []
     if found.first_beyond and found.first_beyond != found.first:
         rows.append(("first above the tolerance", _told(found.first_beyond)))
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for name, value in rows:
-        table.add_row(name, Text(shown(value)))
-    print_table(table)
-    print(shown(found.replay.sentence))
+    print_rows([], rows)
+    say(found.replay.sentence)
 
 
 def _told(found: Divergence) -> str:

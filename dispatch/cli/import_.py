@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from dispatch.cli.common import AsJson
-from dispatch.cli.output import failing, shown
+from dispatch.cli.output import failing, note, print_json, say
 from dispatch.loading.toolwriter import write
 from kernel.errors import UsageError
 from kernel.opcode.tools import Imported, read_tools
@@ -34,20 +33,19 @@ def import_command(source: Source, output: Output, strict: Strict = False, as_js
         if strict and found.refusals:
             raise UsageError(f"{len(found.refusals)} refused, the first: {found.refusals[0].reason}")
         for refusal in found.refusals:
-            print(f"refused: {shown(refusal.reason)}", file=sys.stderr)
+            note(f"refused: {refusal.reason}")
         files = write(found, output, "stdin" if source == "-" else Path(source).name)
     if as_json:
-        print(json.dumps(_report(found, files), ensure_ascii=False, indent=2))
+        print_json(_report(found, files))
         return
     for file in files:
-        print(shown(str(file)))
-    for note in found.notes:
-        print(f"note: {shown(str(note))}", file=sys.stderr)
-    where = shown(str(output)) if output.is_absolute() else f".{os.sep}{shown(str(output))}"
-    print(
+        say(str(file))
+    for told in found.notes:
+        note(f"note: {told}")
+    where = output if output.is_absolute() else f".{os.sep}{output}"
+    note(
         f"{len(found.tools)} tools written, {len(found.refusals)} refused; "
-        f'fill in handlers.py, then: python -m kernel call {where} "a request"',
-        file=sys.stderr,
+        f'fill in handlers.py, then: python -m kernel call {where} "a request"'
     )
 
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import enum
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from dispatch.cli.common import AsJson, LogFiles
-from dispatch.cli.output import failing, print_table, shown
+from dispatch.cli.output import failing, note, print_json, print_rows, say
 from dispatch.log.diff import SessionDiff, diff
 from dispatch.log.export import redacted_copy, write_csv, write_parquet
 from dispatch.log.redact import Redactor
@@ -49,13 +46,13 @@ def stats_command(files: LogFiles, as_json: AsJson = False, form: Form = None, o
         if form is not None:
             damages = _export(files, form, output, as_json)
             for damage in damages:
-                print(f"damaged: {shown(damage)}", file=sys.stderr)
+                note(f"damaged: {damage}")
             raise typer.Exit(1 if damages else 0)
         if output is not None:
             raise UsageError("stats: --output needs --format")
         found = stats(files)
     if as_json:
-        print(found.model_dump_json(indent=2))
+        print_json(found)
     else:
         _print(found)
     raise typer.Exit(1 if found.damaged else 0)
@@ -70,7 +67,11 @@ def diff_command(
     """
     with failing(2):
         found = diff(a, b, tolerance=tolerance)
-    print(found.model_dump_json(indent=2) if as_json else "\n".join(_told(found)))
+    if as_json:
+        print_json(found)
+    else:
+        for line in _told(found):
+            say(line)
     raise typer.Exit(1 if found.parting or found.damages else 0)
 
 
@@ -80,18 +81,18 @@ def redact_command(source: Annotated[Path, LogFile], target: Path, salt: Salt = 
     with failing():
         redactor = Redactor(salt)
         count, damage = redacted_copy(source, target, redactor)
-    print(f"{count} decisions written to {shown(str(target))}")
+    say(f"{count} decisions written to {target}")
     if not salt:
-        print(f"salt {redactor.salt}: keep it to prove later what was dropped; it is not in the log", file=sys.stderr)
+        note(f"salt {redactor.salt}: keep it to prove later what was dropped; it is not in the log")
     if damage is not None:
-        print(f"damaged: {shown(str(damage))}", file=sys.stderr)
+        note(f"damaged: {damage}")
         raise typer.Exit(1)
 
 
 @app.command("schema")
 def schema_command() -> None:
     """Print the JSON Schema of a line of a log."""
-    print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+    print_json(json_schema())
 
 
 def _export(files: list[Path], form: Format, output: Path | None, as_json: bool) -> list[str]:
@@ -111,7 +112,7 @@ def _export(files: list[Path], form: Format, output: Path | None, as_json: bool)
 
 
 def _print(found: Stats) -> None:
-    heads = (
+    heads = [
         "cartridge",
         "player",
         "rule",
@@ -124,27 +125,31 @@ def _print(found: Stats) -> None:
         "p99",
         "failed",
         "ended",
-    )
-    table = Table(*heads, box=None, pad_edge=False)
-    for group in found.groups:
-        endings = ", ".join(f"{name} {count}" for name, count in sorted(group.endings.items()))
-        table.add_row(
-            *(Text(shown(text)) for text in (group.cartridge, group.player, group.rule)),
+    ]
+    rows = [
+        (
+            group.cartridge,
+            group.player,
+            group.rule,
             str(group.sessions),
             str(group.decisions),
             _number(group.decisions_per_second),
-            *(_percent(share) for share in (group.agree_first, group.agree_any)),
-            *(_rough(ms) for ms in (group.ms_median, group.ms_p99)),
+            _percent(group.agree_first),
+            _percent(group.agree_any),
+            _rough(group.ms_median),
+            _rough(group.ms_p99),
             str(group.failed),
-            Text(shown(endings)),
+            ", ".join(f"{name} {count}" for name, count in sorted(group.endings.items())),
         )
-    print_table(table)
+        for group in found.groups
+    ]
+    print_rows(heads, rows)
     for slow in found.slowest:
-        print(shown(f"slow: {slow.ms:.1f} ms, decision {slow.n} of {slow.path}"))
+        say(f"slow: {slow.ms:.1f} ms, decision {slow.n} of {slow.path}")
     for damage in found.damages:
-        print(f"damaged: {shown(damage)}", file=sys.stderr)
+        note(f"damaged: {damage}")
     if found.damaged > len(found.damages):
-        print(f"damaged: {found.damaged - len(found.damages)} more", file=sys.stderr)
+        note(f"damaged: {found.damaged - len(found.damages)} more")
 
 
 def _number(value: float | None) -> str:
@@ -163,15 +168,15 @@ def _percent(share: float | None) -> str:
 def _told(found: SessionDiff) -> Iterator[str]:
     """Yield the lines that tell a comparison."""
     for name, (a, b) in found.headers.items():
-        yield shown(f"header {name}: {a} | {b}")
+        yield f"header {name}: {a} | {b}"
     if found.scores_from is not None:
         yield f"scores differ from decision {found.scores_from} on, with the same choice at first"
     part = found.parting
     if part is None:
         yield f"the same in all {found.same} decisions"
     else:
-        yield shown(f"part at decision {part.n}, after {found.same} the same: {part.why}: {part.detail}")
-        yield shown(f"  first:  {part.a}")
-        yield shown(f"  second: {part.b}")
+        yield f"part at decision {part.n}, after {found.same} the same: {part.why}: {part.detail}"
+        yield f"  first:  {part.a}"
+        yield f"  second: {part.b}"
     for damage in found.damages:
-        yield shown(f"damaged: {damage}")
+        yield f"damaged: {damage}"

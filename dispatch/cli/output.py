@@ -7,8 +7,10 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import typer
+from pydantic import BaseModel
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -30,8 +32,21 @@ def note(text: str) -> None:
 
 
 def print_json(value: object, indent: int | None = 2) -> None:
-    """Print one JSON document on stdout."""
-    print(json.dumps(value, ensure_ascii=False, indent=indent))
+    """Print one JSON document on stdout; records become objects, and numbers that are not finite null."""
+    print(json.dumps(_plain(value), ensure_ascii=False, indent=indent))
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case BaseModel():
+            return _plain(value.model_dump(mode="json"))
+        case dict():
+            return {name: _plain(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case float() if not math.isfinite(value):
+            return None
+    return value
 
 
 def number(value: float | None, form: str = "{:.2f}") -> Text:

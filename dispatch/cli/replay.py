@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections import deque
@@ -19,7 +18,7 @@ from dispatch.cli.common import N_CTX, LogFiles, Threads
 from dispatch.cli.decide import decide_file
 from dispatch.cli.frame import Frame
 from dispatch.cli.keys import keys
-from dispatch.cli.output import failing, shown
+from dispatch.cli.output import failing, note, print_json, say, shown
 from dispatch.loading import registry
 from dispatch.log.cursor import Cursor
 from dispatch.log.objects import CartridgeRecord
@@ -112,8 +111,7 @@ def replay_command(
         else:
             reports = [_show(files[0], make, console, speed, first, last)]
     if as_json:
-        documents = [json.loads(report.model_dump_json()) for report in reports]  # NaN becomes null on the way
-        print(json.dumps(documents[0] if len(documents) == 1 else documents, ensure_ascii=False, indent=2))
+        print_json(reports[0] if len(reports) == 1 else reports)
     else:
         _say(reports)
     raise typer.Exit(0 if all(report.good for report in reports) else 1)
@@ -144,9 +142,9 @@ def make_cartridge(record: CartridgeRecord, specs: Sequence[str] = ()) -> Cartri
 def _say(reports: list[ReplayReport]) -> None:
     for report in reports:
         name = f"{report.path}: " if len(reports) > 1 else ""
-        print(shown(f"{name}{report.sentence}"))
-        for note in report.notes:
-            print(shown(f"note: {name}{note}"), file=sys.stderr)
+        say(f"{name}{report.sentence}")
+        for told in report.notes:
+            note(f"note: {name}{told}")
 
 
 def _show(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from dispatch.cli.opening import Wanted
@@ -11,7 +10,7 @@ from dispatch.session.session import Session
 
 
 def summary(session: Session, wanted: Wanted) -> dict[str, Any]:
-    """Return what `--json` prints; numbers that are not finite are None."""
+    """Return what `--json` prints."""
     tally = session.tally
     summaries = {name: dict(engine.summary()) for name, engine in session.engines.items()}
     first = next(iter(summaries.values()))
@@ -50,7 +49,7 @@ def summary(session: Session, wanted: Wanted) -> dict[str, Any]:
         "seconds_rest": round(rest, 3),
         "decisions_per_second": round(tally.decisions / max(session.seconds, 1e-9), 2),
     }
-    return {name: _finite(value) for name, value in out.items()}
+    return out
 
 
 def tell(found: dict[str, Any]) -> None:
@@ -61,10 +60,6 @@ def tell(found: dict[str, Any]) -> None:
 
 def _share(part: float, whole: int) -> float | None:
     return round(part / whole, 4) if whole else None
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _value(value: object) -> str:

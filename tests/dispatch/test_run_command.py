@@ -574,7 +574,7 @@ def test_a_file_of_compile_is_played_with_and_refused_where_it_does_not_fit(
     for other in (("tetris", "--wire", "tagged"), ("scavenger",), ("tetris", "--opcodes", "moves")):
         code, _, err = run(*other, "--decisions", 1, *play)
         assert (code, err.count("\n")) == (1, 1)
-        assert err.startswith(f"error: {str(file)!r} was compiled for schema ")
+        assert err.startswith(f"error: {str(file)!r} was compiled for opcodes ")
     code, _, err = run("tetris", "--player", "planner", "--pieces", 2, "--set", f"compiled={file}")
     assert (code, err) == (2, "error: run: --set compiled is for a model; 'planner' needs no tokens\n")
 
