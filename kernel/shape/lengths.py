@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernel.shape.recogniser import Recogniser
-from kernel.shape.shape import Alt, Both, Chars, Except, Repeat, Scalar, Seq, Shape, Text
+from kernel.shape.shape import Both, Chars, Except, Ref, Repeat, Seq, Shape, Text, inside_out, parts_of
 
 UTF8 = 4
 """Bytes of the longest character."""
@@ -16,68 +16,46 @@ UTF8 = 4
 
 def longest_rest(recogniser: Recogniser, shape: Shape) -> int | None:
     """Return how many bytes at most end a text of the shape from anywhere in it; None where no bound is known."""
-
-    def least(part: Shape) -> int:
-        text = recogniser.minimal(part)
-        return 0 if text is None else len(text.encode())
-
-    def most(parts: Sequence[int | None]) -> int | None:
-        known = [part for part in parts if part is not None]
-        return max(known, default=0) if len(known) == len(parts) else None
-
-    memo: dict[int, int | None] = {}
-
-    def of(part: Shape) -> int | None:
-        if id(part) not in memo:
-            memo[id(part)] = measure(part)
-        return memo[id(part)]
-
-    def measure(part: Shape) -> int | None:
+    texts: dict[int, int | None] = {}
+    """By the id of a part: the bytes of its longest text, or more; None when there is no longest one."""
+    rests: dict[int, int | None] = {}
+    for part in inside_out(shape):
+        inner = [(texts.get(id(each)), rests.get(id(each))) for each in parts_of(part)]
+        longest, ends = _all([text for text, _ in inner]), [rest for _, rest in inner]
+        text, rest = (None if longest is None else max(longest, default=0)), _most(ends)
         match part:
-            case Text(text):
-                return len(text.encode())
+            case Text(fixed):
+                text = rest = len(fixed.encode())
             case Chars():
-                return UTF8
+                text = rest = UTF8
             case Seq(parts):
-                after = 0
-                ends: list[int | None] = []
-                for each in reversed(parts):
-                    end = of(each)
-                    ends.append(None if end is None else end + after)
-                    after += least(each)
-                return most(ends)
-            case Alt(parts):
-                return most([of(each) for each in parts])
-            case Scalar(inner):
-                return of(inner)
-            case Repeat(inner, low, _):
-                end = of(inner)
-                return None if end is None else end + max(0, low - 1) * least(inner)
-            case Both() | Except():
-                return longest(part)
-        return None
-
-    return of(shape)
+                text, rest = None if longest is None else sum(longest), _in_sequence(recogniser, parts, ends)
+            case Repeat(each, low, high):
+                text = None if text is None or high is None else text * high
+                rest = None if rest is None else rest + max(0, low - 1) * (recogniser.size(each) or 0)
+            case Both():
+                text = rest = min((size for size, _ in inner if size is not None), default=None)
+            case Except():
+                rest = text
+            case Ref():
+                text = rest = None
+        texts[id(part)], rests[id(part)] = text, rest
+    return rests[id(shape)]
 
 
-def longest(shape: Shape) -> int | None:
-    """Return the bytes of the longest text of a shape, or more than that; None when there is no longest text."""
-    match shape:
-        case Text(text):
-            return len(text.encode())
-        case Chars(ranges):
-            return len(chr(ranges[-1][1]).encode()) if ranges else 0
-        case Seq(parts):
-            sizes = [longest(part) for part in parts]
-            return None if None in sizes else sum(size for size in sizes if size is not None)
-        case Alt(parts):
-            sizes = [longest(part) for part in parts]
-            return None if None in sizes else max((size for size in sizes if size is not None), default=0)
-        case Scalar(part) | Except(part):
-            return longest(part)
-        case Repeat(part, _, high):
-            size = longest(part)
-            return None if size is None or high is None else size * high
-        case Both(parts):
-            return min((size for part in parts if (size := longest(part)) is not None), default=None)
-    return None
+def _in_sequence(recogniser: Recogniser, parts: Sequence[Shape], ends: Sequence[int | None]) -> int | None:
+    after = 0
+    whole: list[int | None] = []
+    for part, end in zip(reversed(parts), reversed(ends), strict=True):
+        whole.append(None if end is None else end + after)
+        after += recogniser.size(part) or 0
+    return _most(whole)
+
+
+def _all(sizes: Sequence[int | None]) -> list[int] | None:
+    return None if None in sizes else [size for size in sizes if size is not None]
+
+
+def _most(sizes: Sequence[int | None]) -> int | None:
+    known = _all(sizes)
+    return None if known is None else max(known, default=0)

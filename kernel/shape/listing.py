@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator
 
 from kernel.shape.recogniser import Recogniser
-from kernel.shape.shape import Alt, Both, Chars, Except, Ref, Repeat, Scalar, Seq, Shape, Text
+from kernel.shape.shape import Alt, Both, Chars, Except, Ref, Repeat, Scalar, Seq, Shape, Text, inside_out, parts_of
 
 LISTED = 1 << 17
 """Values of one argument up to which they are listed, and so become a trie; beyond it a grammar holds them."""
@@ -14,56 +15,60 @@ TOO_MANY = 1 << 62
 """The count that stands for more texts than anyone can list, and for endlessly many."""
 
 
+VOLUME = 1 << 24
+"""Characters of all the texts of a shape up to which they are listed."""
+REPEATED = 61
+"""Repetitions up to which the texts are listed."""
+
+
 class Counter:
     """How many texts a shape has, counted once for each way to write it; TOO_MANY when that is too many to list."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Shape, int]] = {}
+        self._known: dict[int, tuple[Shape, int, int]] = {}
+        """By id: the shape, kept so that its id stays its own; how many texts, and the characters of all of them."""
 
     def __call__(self, shape: Shape) -> int:
         """Return the count, at most TOO_MANY."""
-        known = self._known.get(id(shape))
-        if known is not None:
-            return known[1]
-        # a shape that leads back to itself meets this entry; the shape is kept so that its id stays its own
-        self._known[id(shape)] = (shape, TOO_MANY)
-        count = min(TOO_MANY, self._count(shape))
-        self._known[id(shape)] = (shape, count)
-        return count
+        if id(shape) not in self._known:
+            for part in inside_out(shape):
+                if id(part) not in self._known:
+                    count, volume = self._count(part)
+                    if volume > VOLUME:
+                        count = volume = TOO_MANY
+                    self._known[id(part)] = (part, min(TOO_MANY, count), volume)
+        return self._known[id(shape)][1]
 
-    def _count(self, shape: Shape) -> int:
+    def _count(self, shape: Shape) -> tuple[int, int]:
+        # a shape that leads back to itself is not known yet, and is endless
+        each = [self._known.get(id(part), (part, TOO_MANY, TOO_MANY))[1:] for part in parts_of(shape)]
         match shape:
-            case Text():
-                return 1
+            case Text(text):
+                return 1, len(text)
             case Chars(ranges):
-                return sum(high - low + 1 for low, high in ranges)
-            case Seq(parts):
-                product = 1
-                for part in parts:
-                    product = min(TOO_MANY, product * self(part))
-                return product
-            case Alt(parts):
-                return sum(map(self, parts))
-            case Scalar(part, texts):
-                return len(texts) or self(part)
-            case Repeat(part, low, high):
-                return self._repeated(self(part), low, high)
-            case Both(parts):
-                return min(map(self, parts))
-            case Except(part):
-                return self(part)
-            case Ref():
-                return self(shape.target)
-        raise TypeError(f"{shape!r} is not a shape")
+                return (size := sum(high - low + 1 for low, high in ranges)), size
+            case Scalar(_, listed) if listed:
+                return len(listed), sum(map(len, listed))
+            case Seq():
+                return functools.reduce(_joined, each, (1, 0))
+            case Alt():
+                return sum(count for count, _ in each), sum(volume for _, volume in each)
+            case Repeat(_, low, high):
+                return _repeated(each[0], low, high)
+        return min(each)
 
-    @staticmethod
-    def _repeated(each: int, low: int, high: int | None) -> int:
-        if high is None or (each > 1 and high > 61):
-            return TOO_MANY
-        if each <= 1:
-            return (high - low + 1) if each else int(low == 0)
-        total: int = sum(each**k for k in range(low, high + 1))
-        return min(TOO_MANY, total)
+
+def _joined(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+    return min(TOO_MANY, a[0] * b[0]), min(TOO_MANY, a[0] * b[1] + a[1] * b[0])
+
+
+def _repeated(each: tuple[int, int], low: int, high: int | None) -> tuple[int, int]:
+    if not each[0]:
+        return int(low == 0), 0
+    if high is None or high > REPEATED:
+        return TOO_MANY, TOO_MANY
+    sizes = list(itertools.accumulate([each] * high, _joined, initial=(1, 0)))[low:]
+    return sum(count for count, _ in sizes), sum(volume for _, volume in sizes)
 
 
 def texts(shape: Shape) -> Iterator[str]:
@@ -78,7 +83,7 @@ def texts(shape: Shape) -> Iterator[str]:
             for low, high in ranges:
                 yield from map(chr, range(low, high + 1))
         case Seq(parts):
-            yield from _joined(parts, 0)
+            yield from map("".join, itertools.product(*map(texts, parts)))
         case Alt(parts):
             for part in parts:
                 yield from texts(part)
@@ -86,7 +91,7 @@ def texts(shape: Shape) -> Iterator[str]:
             yield from all_of_them or texts(part)
         case Repeat(part, low, high):
             for count in itertools.count(low) if high is None else range(low, high + 1):
-                yield from _joined((part,) * count, 0)
+                yield from map("".join, itertools.product(texts(part), repeat=count))
         case Both(parts):
             few = min(parts, key=Counter())
             readers = [Recogniser(part) for part in parts if part is not few]
@@ -97,12 +102,3 @@ def texts(shape: Shape) -> Iterator[str]:
             yield from texts(shape.target)
         case _:
             raise TypeError(f"{shape!r} is not a shape")
-
-
-def _joined(parts: tuple[Shape, ...], at: int) -> Iterator[str]:
-    if at == len(parts):
-        yield ""
-        return
-    for head in texts(parts[at]):
-        for tail in _joined(parts, at + 1):
-            yield head + tail

@@ -6,14 +6,20 @@ There is no `-0`, no leading zero, and no zero at the end of a fraction but for 
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
+from fractions import Fraction
+from typing import Any
 
-from kernel.shape.shape import EMPTY, Alt, Both, Chars, Repeat, Scalar, Shape, Text, alt, seq
+from kernel.canon import canonical
+from kernel.shape.shape import EMPTY, NOTHING, Both, Chars, Repeat, Scalar, Shape, Text, alt, seq
 
 DIGITS = 18
 """Digits of a whole number where no bound says otherwise, as many as a signed 64-bit integer always holds."""
 FRACTION = 17
 """Digits of a fraction at most: more than a double tells apart."""
+WHOLE_DIGITS = 15
+"""Digits at most in front of a fraction; a double holds so many exactly."""
 
 DIGIT = Chars(((48, 57),))
 NONZERO = Chars(((49, 57),))
@@ -85,104 +91,102 @@ def _times(part: Shape, count: int) -> Shape:
 def number(low: Decimal | None, high: Decimal | None, *, above: bool = False, below: bool = False) -> Shape:
     """Return the shape of decimal numbers within bounds; without any bound, those with an exponent as well.
 
+    A number counts in units of its last possible digit, so bounds are whole and both inclusive here. A bound that is
+    left out is replaced by the double next to it, since what is written is read as a double. NOTHING has no number.
+
     Args:
         low, high: bounds, or None.
         above, below: whether the bound itself is left out.
     """
     if low is None and high is None:
         return Scalar(alt(_canonical(DIGITS), _scientific()))
-    width = DIGITS
-    for bound in (low, high):
-        if bound is not None:
-            width = max(width, len(str(abs(int(bound)))))
+    width = max(DIGITS, *(len(str(abs(int(bound)))) for bound in (low, high) if bound is not None))
+    most = 10 ** (width + FRACTION) - 1
+    first = -most if low is None else math.ceil(_units(_next(low, math.inf) if above else low))
+    last = most if high is None else math.floor(_units(_next(high, -math.inf) if below else high))
     parts: list[Shape] = []
-    zero = Decimal(0)
-    if high is None or high > 0 or (high == 0 and not below):
-        start = max(low, zero) if low is not None else zero
-        parts.append(_between(start, above and low is not None and low >= 0, high, below, width))
-    if low is None or low < 0:
-        start = -high if high is not None and high < 0 else zero
-        strict = below and high is not None and high < 0
-        parts.append(seq("-", _between(start, strict, -low if low is not None else None, above, width)))
-    return Scalar(Both((_canonical(width), alt(*parts))))
+    if last >= max(first, 0):
+        parts.append(_between(max(first, 0), last))
+    if first <= min(last, -1):
+        parts.append(seq("-", _between(max(1, -last), -first)))
+    return Scalar(Both((_canonical(width), alt(*parts)))) if parts else NOTHING
+
+
+def _units(value: Decimal) -> Fraction:
+    return Fraction(value) * Fraction(10**FRACTION)
+
+
+def _next(bound: Decimal, towards: float) -> Decimal:
+    """Return the bound of what lies beyond it in one direction: the next double, or whole number where those are."""
+    if abs(bound) >= 10**WHOLE_DIGITS:
+        return Decimal(math.floor(bound) + 1 if towards > 0 else math.ceil(bound) - 1)
+    return Decimal(repr(math.nextafter(float(bound), towards)))
 
 
 def _canonical(width: int) -> Shape:
     """Return all decimals in the one way that we write them."""
-    whole = alt(Text("0"), seq(NONZERO, Repeat(DIGIT, 0, width - 1)))
-    fraction = seq(".", alt(Text("0"), seq(Repeat(DIGIT, 0, FRACTION - 1), NONZERO)))
+    tail = alt(Text(".0"), seq(".", Repeat(DIGIT, 0, FRACTION - 1), NONZERO))
     # a minus before nothing but zeros is left out
     small = seq("0.", Repeat(DIGIT, 0, FRACTION - 1), NONZERO)
-    large = seq(NONZERO, Repeat(DIGIT, 0, width - 1), alt(EMPTY, fraction))
-    return alt(seq(whole, alt(EMPTY, fraction)), seq("-", alt(small, large)))
+    whole = seq(NONZERO, Repeat(DIGIT, 0, width - 1))
+    large = seq(NONZERO, Repeat(DIGIT, 0, WHOLE_DIGITS - 1), tail)
+    return alt(Text("0"), Text("0.0"), seq(alt(EMPTY, Text("-")), alt(whole, small, large)))
 
 
 def _scientific() -> Shape:
     """Return numbers beyond the plain ones, as Python writes doubles: `1e+16`, `2.5e-05`, up to e307."""
     mantissa = seq(alt(EMPTY, Text("-")), NONZERO, alt(EMPTY, seq(".", Repeat(DIGIT, 0, FRACTION - 2), NONZERO)))
-    exponent = alt(seq("e+", alt(_digits("16", "99"), _digits("100", "307"))), seq("e-", alt(_minus())))
-    return seq(mantissa, exponent)
+    minus = alt(seq("0", Chars(((53, 57),))), _digits("10", "99"), _digits("100", "307"))
+    return seq(mantissa, alt(seq("e+", alt(_digits("16", "99"), _digits("100", "307"))), seq("e-", minus)))
 
 
-def _minus() -> Shape:
-    return alt(seq("0", Chars(((53, 57),))), _digits("10", "99"), _digits("100", "307"))
-
-
-def _between(low: Decimal, above: bool, high: Decimal | None, below: bool, width: int) -> Shape:
-    """Return decimals without a sign within bounds >= 0; fractions of any length, zeros at the end included."""
-    whole_low, tail_low = _split(low)
-    any_fraction = alt(EMPTY, seq(".", Repeat(DIGIT, 1, FRACTION)))
-    at_least = _at_least(tail_low, above)
-    if high is None:
-        most = 10**width - 1
-        larger = seq(_whole(whole_low + 1, most), any_fraction) if whole_low < most else Alt(())
-        return alt(larger, seq(str(whole_low), at_least))
-    whole_high, tail_high = _split(high)
-    if whole_low == whole_high:
-        return seq(str(whole_low), Both((at_least, _at_most(tail_high, below))))
-    parts = [seq(str(whole_low), at_least), seq(str(whole_high), _at_most(tail_high, below))]
-    if whole_low + 1 < whole_high:
-        parts.append(seq(_whole(whole_low + 1, whole_high - 1), any_fraction))
+def _between(low: int, high: int) -> Shape:
+    """Return decimals low .. high in units, 0 <= low <= high, zeros at the end included."""
+    (first, start), (last, end) = divmod(low, 10**FRACTION), divmod(high, 10**FRACTION)
+    if first == last:
+        return seq(str(first), _fraction(start, end))
+    most = 10**FRACTION - 1
+    parts = [seq(str(first), _fraction(start, most)), seq(str(last), _fraction(0, end))]
+    if first + 1 < last:
+        parts.append(seq(_whole(first + 1, last - 1), _fraction(0, most)))
     return alt(*parts)
 
 
-def _split(value: Decimal) -> tuple[int, str]:
-    """Return the whole part and the digits of the fraction, zeros at the end left out."""
-    whole, _, fraction = f"{value:f}".partition(".")
-    return int(whole), fraction.rstrip("0")
+def _fraction(low: int, high: int) -> Shape:
+    """Return fractions low .. high in units, the point included; nothing at all is 0."""
+    tails = seq(".", _tails(f"{low:0{FRACTION}}", f"{high:0{FRACTION}}"))
+    return tails if low else alt(EMPTY, tails)
 
 
-def _at_least(bound: str, strict: bool) -> Shape:
-    """Return fractions, point included or nothing at all, that are >= or > the digits of `bound`."""
-    parts: list[Shape] = []
-    for at, digit in enumerate(bound):
-        if digit < "9":
-            parts.append(seq("." + bound[:at], _digit(chr(ord(digit) + 1), "9"), _any(FRACTION - at - 1)))
-    rest = _any(FRACTION - len(bound))
-    if strict:
-        rest = seq(Repeat(Text("0"), 0, FRACTION), NONZERO, _any(FRACTION))
-    parts.append(seq("." + bound, rest))
-    if not bound and not strict:
-        parts.append(EMPTY)
-    return alt(*parts)
+def _tails(low: str, high: str) -> Shape:
+    """Return digits that are low .. high, two texts of one length, once zeros fill them up to that length."""
+    rest = len(low) - 1
+    zeros, nines = "0" * rest, "9" * rest
+    if low[:1] == high[:1]:
+        shape = seq(low[:1], _tails(low[1:], high[1:])) if low else EMPTY
+    elif low == "0" + zeros and high == "9" + nines:
+        return Repeat(DIGIT, 0, rest + 1)
+    else:
+        parts = [seq(low[0], _tails(low[1:], nines)), seq(high[0], _tails(zeros, high[1:]))]
+        if ord(high[0]) - ord(low[0]) > 1:
+            parts.append(seq(_digit(chr(ord(low[0]) + 1), chr(ord(high[0]) - 1)), Repeat(DIGIT, 0, rest)))
+        shape = alt(*parts)
+    return shape if low.strip("0") else alt(EMPTY, shape)
 
 
-def _at_most(bound: str, strict: bool) -> Shape:
-    """Return fractions, point included or nothing at all, that are <= or < the digits of `bound`."""
-    parts: list[Shape] = []
-    for at, digit in enumerate(bound):
-        if digit > "0":
-            parts.append(seq("." + bound[:at], _digit("0", chr(ord(digit) - 1)), _any(FRACTION - at - 1)))
-        if at:
-            parts.append(Text("." + bound[:at]))
-    if bound:
-        parts.append(EMPTY)
-    if not strict:
-        parts.append(seq("." + bound, Repeat(Text("0"), 0 if bound else 1, FRACTION)))
-        if not bound:
-            parts.append(EMPTY)
-    return alt(*parts) if parts else Alt(())
+def spelled(value: Any) -> str:
+    """Return the text of a JSON value as shapes write it: canonical, but numbers without an exponent where that fits.
 
-
-def _any(count: int) -> Shape:
-    return Repeat(DIGIT, 0, max(0, count))
+    >>> spelled({"a": [1e-05, 1e16, 1e300, 0.5]})
+    '{"a":[0.00001,10000000000000000,1e+300,0.5]}'
+    """
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{canonical(name)}:{spelled(part)}" for name, part in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(spelled, value)) + "]"
+    if isinstance(value, float) and value.is_integer() and 10**WHOLE_DIGITS <= abs(value) < 10**DIGITS:
+        return str(int(value))
+    if isinstance(value, float) and 10.0**-FRACTION <= abs(value) < 1:
+        text = f"{Decimal(repr(value)):f}"
+        return text if len(text.partition(".")[2]) <= FRACTION else canonical(value)
+    return canonical(value)

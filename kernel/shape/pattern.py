@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kernel.errors import OpcodeError
-from kernel.shape.shape import ANY, Ranges, Repeat, Shape, alt, common, normal, seq, without
+from kernel.shape.shape import ANY, Ranges, Repeat, Shape, alt, common, normal, repeat, seq, without
 
 Written = Callable[[Ranges], Shape]
 
@@ -114,7 +114,7 @@ class _Parser:
             self.take("?")  # lazy or not, the language is the same
             if self.peek("+"):
                 raise self.error("a possessive quantifier")
-            atom = Repeat(atom, low, high)
+            atom = repeat(atom, low, high)
         return atom
 
     def braces(self) -> tuple[int, int | None] | None:

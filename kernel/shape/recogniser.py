@@ -7,7 +7,8 @@ is slower than the engine, but it can check what the engine says, and only it ca
     read         [1,2
     shortest     ,0]            the third digit that the shape demands, and the bracket
 
-The shortest rest of a stack is the shortest rest of what was begun and the shortest text of each part below it.
+The shortest rest of a stack is the shortest rest of what was begun and the shortest text of each part below it. Of each
+part its size is known, and its text is written out only when it is asked for.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import heapq
 import itertools
 
 from kernel.errors import OpcodeError
-from kernel.shape.shape import Alt, Both, Chars, Except, Ref, Repeat, Scalar, Seq, Shape, Text
+from kernel.shape.shape import Alt, Both, Chars, Except, Repeat, Shape, Text, inside_out, parts_of
 from kernel.shape.states import (
     PLEASANT,
     InBoth,
@@ -46,11 +47,16 @@ class Recogniser:
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
-        self._minimal: dict[int, tuple[Shape, str | None]] = {}
-        self._refs: dict[tuple[int, str], Ref] = {}
-        self._named: dict[tuple[int, str], str] = {}
-        """The shortest text of each rule, as far as it is known."""
-        self._settle()
+        self._sizes: dict[int, int] = {}
+        """Bytes of the shortest text of each part that has one, by its id."""
+        self._shortest: dict[int, Shape | str] = {}
+        """What of an Alt is shortest, and the shortest text of a Both or an Except."""
+        self._parts = inside_out(shape)
+        changed = True
+        while changed:  # parts may lead back to each other, so it is done again until nothing gets shorter
+            changed = False
+            for part in self._parts:
+                changed |= self._measure(part)
         self.start = opened(shape)
 
     def accepts(self, text: str) -> bool:
@@ -71,25 +77,40 @@ class Recogniser:
         rests = [text for stack in state.stacks if (text := self._rest(stack)) is not None]
         return min(rests, key=lambda text: (_size(text), text), default=None)
 
+    def size(self, part: Shape) -> int | None:
+        """Return how many bytes the shortest text of a part of the shape has; None when it has no text."""
+        return self._sizes.get(id(part))
+
+    def longest_minimum(self) -> int:
+        """Return how many bytes the longest has among the shortest texts of all parts."""
+        return max(self._sizes.values(), default=0)
+
     def minimal(self, shape: Shape) -> str | None:
         """Return the text of a part of the shape with the fewest bytes; None when it has no text."""
-        known = self._minimal.get(id(shape))
-        if known is None:
-            known = self._minimal[id(shape)] = (shape, self._measure(shape))
-        return known[1]
-
-    def _settle(self) -> None:
-        """Measure all parts. Rules may lead to each other, so it is done again until nothing gets shorter."""
-        changed = True
-        while changed:
-            changed = False
-            self._minimal.clear()
-            self.minimal(self.shape)
-            for key, ref in list(self._refs.items()):
-                found = self.minimal(ref.target)
-                if found is not None and (key not in self._named or _size(found) < _size(self._named[key])):
-                    self._named[key] = found
-                    changed = True
+        if id(shape) not in self._sizes:
+            return None
+        out: list[str] = []
+        todo = [shape]
+        while todo:
+            part = todo.pop()
+            if self._sizes[id(part)] == 0:
+                continue
+            match part:
+                case Text(text):
+                    out.append(text)
+                case Chars(ranges):
+                    out.append(next((c for c in PLEASANT if c in part), chr(ranges[0][0])))
+                case Repeat(inner, low, _):
+                    todo += [inner] * low
+                case Alt() | Both() | Except():
+                    chosen = self._shortest[id(part)]
+                    if isinstance(chosen, str):
+                        out.append(chosen)
+                    else:
+                        todo.append(chosen)
+                case _:
+                    todo += reversed(parts_of(part))
+        return "".join(out)
 
     def _rest(self, stack: Stack[Item] | None) -> str | None:
         """Return the shortest text of all that stands on a stack."""
@@ -113,30 +134,33 @@ class Recogniser:
             stack = stack.rest
         return "".join(out)
 
-    def _measure(self, shape: Shape) -> str | None:
-        match shape:
+    def _measure(self, part: Shape) -> bool:
+        """Measure a part by what is known of its own parts; return whether it got shorter."""
+        known = self._sizes.get(id(part))
+        size: int | None = None
+        match part:
             case Text(text):
-                return text
+                size = _size(text)
             case Chars(ranges):
-                return next((c for c in PLEASANT if c in shape), chr(ranges[0][0]) if ranges else None)
-            case Seq(parts):
-                each_least = [self.minimal(part) for part in parts]
-                return None if None in each_least else "".join(t for t in each_least if t is not None)
+                some = [c for c in PLEASANT if c in part] or [chr(low) for low, _ in ranges[:1]]
+                size = _size(some[0]) if some else None
             case Alt(parts):
-                some = [least for part in parts if (least := self.minimal(part)) is not None]
-                return min(some, key=_size, default=None)
-            case Scalar(part):
-                return self.minimal(part)
-            case Repeat(part, low, _):
-                each = self.minimal(part)
-                return "" if low == 0 else None if each is None else each * low
+                best = min((p for p in parts if id(p) in self._sizes), key=lambda p: self._sizes[id(p)], default=None)
+                if best is not None and (known is None or self._sizes[id(best)] < known):
+                    size, self._shortest[id(part)] = self._sizes[id(best)], best
+            case Repeat(inner, low, _):
+                each = self._sizes.get(id(inner))
+                size = 0 if low == 0 else None if each is None else each * low
             case Both() | Except():
-                return self._search(shape)
-            case Ref(name, rules):
-                key = (id(rules), name)
-                self._refs.setdefault(key, shape)
-                return self._named.get(key)
-        raise TypeError(f"{shape!r} is not a shape")
+                if known is None and (found := self._search(part)) is not None:
+                    size, self._shortest[id(part)] = _size(found), found
+            case _:
+                each_size = [self._sizes.get(id(p)) for p in parts_of(part)]
+                size = None if None in each_size else sum(s for s in each_size if s is not None)
+        if size is None or (known is not None and size >= known):
+            return False
+        self._sizes[id(part)] = size
+        return True
 
     def _search(self, item: Both | Except | InBoth | InExcept) -> str | None:
         """Return the shortest text that ends an item that reads several shapes at once."""
@@ -154,8 +178,7 @@ class Recogniser:
                     seen.add(longer)
                     heapq.heappush(heap, (size + _size(char), next(order), longer, text + char))
         if heap:
-            shape = item.both if isinstance(item, InBoth) else item.shape if isinstance(item, InExcept) else item
-            raise OpcodeError(f"what {shape!r:.80} has in common is too far to search; loosen its bounds")
+            raise OpcodeError(f"no text that satisfies all of it begins within {SEARCHED} tries; loosen its bounds")
         return None
 
 

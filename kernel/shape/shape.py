@@ -6,7 +6,7 @@ object, so caches go by identity.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 Ranges = tuple[tuple[int, int], ...]
@@ -104,16 +104,26 @@ class Ref(Shape):
 EMPTY = Text("")
 
 
+NOTHING = Alt(())
+"""The shape without any text."""
+JOINED = 64
+"""Parts up to which a sequence within a sequence is written out: a shape that holds another twice stays small."""
+
+
 def seq(*parts: Shape | str) -> Shape:
-    """Join parts; neighbouring texts become one.
+    """Join parts; neighbouring texts become one. A part that has no text leaves none to the whole.
 
     >>> seq("a", Text("b"), Chars(((48, 57),)))
     Seq(parts=(Text(text='ab'), Chars(ranges=((48, 57),))))
+    >>> seq("a", alt()) is NOTHING
+    True
     """
     flat: list[Shape] = []
     for part in parts:
         shape = Text(part) if isinstance(part, str) else part
-        for piece in shape.parts if isinstance(shape, Seq) else (shape,):
+        if shape is NOTHING:
+            return NOTHING
+        for piece in shape.parts if isinstance(shape, Seq) and len(shape.parts) <= JOINED else (shape,):
             if isinstance(piece, Text):
                 if not piece.text:
                     continue
@@ -127,8 +137,45 @@ def seq(*parts: Shape | str) -> Shape:
 
 
 def alt(*parts: Shape) -> Shape:
-    """Offer parts; a single one stands for itself."""
-    return parts[0] if len(parts) == 1 else Alt(parts)
+    """Offer parts but for those without any text; a single one stands for itself."""
+    some = tuple(part for part in parts if part is not NOTHING)
+    return some[0] if len(some) == 1 else Alt(some) if some else NOTHING
+
+
+def repeat(part: Shape, low: int, high: int | None) -> Shape:
+    """Say a part `low` to `high` times; one without any text can only be left out."""
+    return Repeat(part, low, high) if part is not NOTHING else NOTHING if low else EMPTY
+
+
+def parts_of(shape: Shape) -> tuple[Shape, ...]:
+    """Return the shapes that a shape is made of; of a Ref, what its name stands for."""
+    match shape:
+        case Seq(parts) | Alt(parts) | Both(parts):
+            return parts
+        case Repeat(part) | Scalar(part) | Except(part):
+            return (part,)
+        case Ref():
+            return (shape.target,)
+    return ()
+
+
+def inside_out(shape: Shape, parts: Callable[[Shape], tuple[Shape, ...]] = parts_of) -> list[Shape]:
+    """Return a shape and all it is made of, each object once and after its parts, without recursion.
+
+    Only a Ref that leads back to a shape around it comes before what it stands for.
+    """
+    order: list[Shape] = []
+    seen: set[int] = set()
+    todo = [(shape, False)]
+    while todo:
+        part, done = todo.pop()
+        if done:
+            order.append(part)
+        elif id(part) not in seen:
+            seen.add(id(part))
+            todo.append((part, True))
+            todo += [(each, False) for each in reversed(parts(part))]
+    return order
 
 
 def listed(texts: tuple[str, ...]) -> Scalar:

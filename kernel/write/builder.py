@@ -11,12 +11,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from kernel.errors import BuildError
 from kernel.shape.listing import LISTED, Counter, texts
-from kernel.shape.shape import Alt, Ref, Scalar, Seq, Shape, Text, seq
+from kernel.shape.shape import Alt, Seq, Shape, Text, inside_out, seq
 from kernel.shape.states import Stack
 from kernel.text.bulk import tokenize_bulk
 from kernel.text.vocabulary import Vocabulary
@@ -33,6 +34,8 @@ WHOLE = 4096
 """Texts up to which what is to come is written out instead of cut into stages."""
 WIDEST = 1 << 19
 """Texts of one stage; more of them means that alternatives are too entangled to be a trie."""
+STAGES = 128
+"""Arguments up to which each has a stage of its own; a grammar holds those of a wider object."""
 SAMPLE = 24
 """Values that are tried to see where the tokenizer cuts."""
 OPENERS = ("0", "1", "-1", "12.5", '"', '"a', '"The', '" ', '"\\n', "[", '["', "[1", "{", '{"', "true", "false", "null")
@@ -60,6 +63,21 @@ class _Item:
         return self.text[len(self.text) - self.fixed :], self.rest
 
 
+class _Facts(NamedTuple):
+    """What is known of a shape, which is kept so that its id stays its own.
+
+    Attributes:
+        is_open: whether it is, or offers, something that is too much to list.
+        fixed: whether it begins with fixed text whatever is chosen, as a key that may be left out does.
+        arguments: how many values it has at most.
+    """
+
+    shape: Shape
+    is_open: bool
+    fixed: bool
+    arguments: int
+
+
 class Builder:
     """Makes the stages of opcodes one after the other; equal rests share a stage."""
 
@@ -69,6 +87,8 @@ class Builder:
         self.grammars: list[Grammar] = []
         self.count = Counter()
         self._exits: dict[Begun, Exit] = {}
+        self._facts: dict[int, _Facts] = {}
+        self._wide: dict[Rest, bool] = {}
         self._todo: list[list[Begun]] = []
 
     def build(self, shapes: Sequence[Shape]) -> None:
@@ -108,27 +128,46 @@ class Builder:
                 self._exits[key] = TriePlace(len(self._todo) - 1)
         return self._exits[key]
 
-    def _is_open(self, shape: Shape) -> bool:
-        """Whether a shape is, or offers, something that is too much to list."""
+    def _shape(self, shape: Shape) -> _Facts:
+        """Return what is asked of a shape again and again; found from the inside out, once for each part."""
+        if id(shape) not in self._facts:
+            for part in inside_out(shape, _in_rules):
+                if id(part) not in self._facts:
+                    self._facts[id(part)] = self._inspect(part, [self._facts[id(p)] for p in _in_rules(part)])
+        return self._facts[id(shape)]
+
+    def _inspect(self, shape: Shape, parts: list[_Facts]) -> _Facts:
         match shape:
             case Text():
-                return False
-            case Seq(parts) | Alt(parts):
-                return any(map(self._is_open, parts))
-            case Scalar(part, listed):
-                return (len(listed) or self.count(part)) > LISTED
-            case Ref():
-                return self.count(shape) > LISTED
-        return self.count(shape) > LISTED
+                return _Facts(shape, False, True, 0)
+            case Seq():
+                return _Facts(shape, any(p.is_open for p in parts), parts[0].fixed, sum(p.arguments for p in parts))
+            case Alt():
+                arguments = max((p.arguments for p in parts), default=0)
+                return _Facts(shape, any(p.is_open for p in parts), all(p.fixed for p in parts), arguments)
+        return _Facts(shape, self.count(shape) > LISTED, False, 1)
 
     def _opens(self, rest: Rest) -> bool:
-        """Whether a grammar has to hold all from here on: what is next is open, or has no fixed end before it is."""
+        """Whether a grammar has to hold all from here on.
+
+        What is next is open, or has no fixed end before it is; or there are too many arguments for a stage each.
+        """
         if rest is None or isinstance(rest.top, Text):
             return False
-        if self._is_open(rest.top):
+        if self._shape(rest.top).is_open or self._is_wide(rest):
             return True
         then = rest.rest
-        return then is not None and not _begins_fixed(then.top) and self._is_open(then.top)
+        return then is not None and not self._shape(then.top).fixed and self._shape(then.top).is_open
+
+    def _is_wide(self, rest: Rest) -> bool:
+        """Whether more arguments are to come than have a stage each; few texts are written out whatever they say."""
+        if rest not in self._wide:
+            arguments, each = 0, rest
+            while each is not None and arguments <= STAGES:
+                arguments += self._shape(each.top).arguments
+                each = each.rest
+            self._wide[rest] = arguments > STAGES and self._size(rest) > WHOLE
+        return self._wide[rest]
 
     def _size(self, rest: Rest) -> int:
         size = 1
@@ -156,7 +195,7 @@ class Builder:
                         then = Stack(part, then)
                     todo.append(_Item(item.text, then, item.fixed, item.chose))
                     continue
-                if not _begins_fixed(shape) and (self._opens(item.rest) or (item.chose and not whole)):
+                if not self._shape(shape).fixed and (self._opens(item.rest) or (item.chose and not whole)):
                     yield item
                 elif isinstance(shape, Alt):
                     parts = reversed(shape.parts)
@@ -217,16 +256,8 @@ class Builder:
         return max(common, default=1 if self._opens(rest) else len(fixed))
 
 
-def _begins_fixed(shape: Shape) -> bool:
-    """Whether a shape begins with fixed text whatever is chosen, as a key that may be left out does."""
-    match shape:
-        case Text():
-            return True
-        case Seq(parts):
-            return _begins_fixed(parts[0])
-        case Alt(parts):
-            return all(map(_begins_fixed, parts))
-    return False
+def _in_rules(shape: Shape) -> tuple[Shape, ...]:
+    return shape.parts if isinstance(shape, Seq | Alt) else ()
 
 
 def _sample(some: list[str]) -> list[str]:

@@ -15,15 +15,32 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 
 from kernel.shape.recogniser import Recogniser
-from kernel.shape.shape import Alt, Both, Chars, Except, Ranges, Ref, Repeat, Scalar, Seq, Shape, Text
+from kernel.shape.shape import (
+    Alt,
+    Both,
+    Chars,
+    Except,
+    Ranges,
+    Ref,
+    Repeat,
+    Scalar,
+    Seq,
+    Shape,
+    Text,
+    inside_out,
+    parts_of,
+)
 
 OPTIONS = '%llguidance {"no_forcing": true}'
 """With forcing on, the masks leave out tokens whose bytes are right, first of all those that straddle a boundary."""
 
 PIECE = re.compile(r'[][{},:]|"(?:[^"\\]|\\.)*"|[^][{},:"]+|"')
+
+
+NEVER = r"[^\x{0}-\x{10FFFF}]"
+"""The regular expression of no text at all."""
 
 
 def grammar(shape: Shape) -> str:
@@ -36,58 +53,71 @@ def grammar(shape: Shape) -> str:
     start: "{" "\\"n\\"" ":" T0 "}"
     """
     writer = _Writer(shape)
-    start = writer.rule(shape)
+    start = writer.start(shape)
     return "\n".join([OPTIONS, *writer.lines, f"start: {start}"])
+
+
+def _in_rules(shape: Shape) -> tuple[Shape, ...]:
+    """Return the parts of a shape that rules are made of; what is a terminal has none."""
+    return parts_of(shape) if isinstance(shape, Seq | Alt | Repeat | Ref) else ()
 
 
 class _Writer:
     def __init__(self, shape: Shape) -> None:
         self.reader = Recogniser(shape)
         self.lines: list[str] = []
-        self._names: dict[int | tuple[int, str], tuple[object, str]] = {}
+        self._rules: dict[int, str] = {}
+        """The expression of each part of a rule, by its id; parts without any text have none."""
+        self._names: dict[tuple[int, str], str] = {}
         self._terminals: dict[str, str] = {}
-        self._rules = 0
+        self._count = 0
 
-    def rule(self, shape: Shape) -> str:
-        """Return an expression for a shape as part of a rule."""
+    def start(self, shape: Shape) -> str:
+        """Write the rules of a shape and of all it is made of; return the expression of the whole."""
+        for part in inside_out(shape, _in_rules):
+            if self.reader.size(part) is not None:
+                self._rules[id(part)] = self._rule(part)
+        for part in inside_out(shape, _in_rules):  # what a name stands for may be around it, so all is known only now
+            if isinstance(part, Ref) and (name := self._names.pop((id(part.rules), part.name), None)):
+                self.lines.append(f"{name}: {self._rules[id(part.target)]}")
+        return self._rules[id(shape)]
+
+    def _rule(self, shape: Shape) -> str:
         match shape:
             case Text(text):
                 return " ".join(map(_quoted, PIECE.findall(text)))
             case Seq(parts):
-                return " ".join(filter(None, map(self.rule, parts)))
+                return " ".join(filter(None, (self._within(part) for part in parts)))
             case Scalar(_, listed) if any(text[:1] in ("[", "{") for text in listed):
-                return self._named(shape, lambda: " | ".join(self.rule(Text(text)) for text in listed))
+                return self._next(" | ".join(self._rule(Text(text)) for text in listed))
             case Scalar(part):
                 return self.terminal(self._of(part))
             case Alt(parts):
-                return self._named(shape, lambda: " | ".join(self._alternatives(parts)))
+                return self._next(" | ".join(self._rules[id(part)] for part in parts if id(part) in self._rules))
             case Repeat(part, low, high):
-                return f"({self.rule(part)}){{{low},{'' if high is None else high}}}"
-            case Ref(name, rules):
-                key = (id(rules), name)
-                if key not in self._names:
-                    self._names[key] = (rules, self._next())
-                    line = f"{self._names[key][1]}: {self.rule(shape.target)}"
-                    self.lines.append(line)
-                return self._names[key][1]
+                body = self._rules.get(id(part)) if high != 0 else None
+                return f"({body}){{{low},{'' if high is None else high}}}" if body else ""
+            case Ref():
+                return self._named(shape)
         return self.terminal(self._of(shape))
 
-    def _named(self, shape: Shape, body: object) -> str:
-        known = self._names.get(id(shape))
-        if known is None:
-            known = self._names[id(shape)] = (shape, self._next())
-            assert callable(body)
-            self.lines.append(f"{known[1]}: {body()}")
-        return known[1]
+    def _within(self, part: Shape) -> str:
+        """Return the expression of a part of a sequence; a sequence, which many may hold, gets a name for it."""
+        if isinstance(part, Seq) and " " in self._rules[id(part)]:
+            self._rules[id(part)] = self._next(self._rules[id(part)])
+        return self._rules[id(part)]
 
-    def _alternatives(self, parts: tuple[Shape, ...]) -> Iterator[str]:
-        for part in parts:
-            if self.reader.minimal(part) is not None:
-                yield self.rule(part)
+    def _named(self, ref: Ref) -> str:
+        key = (id(ref.rules), ref.name)
+        if key not in self._names:
+            self._count += 1
+            self._names[key] = f"r{self._count}"
+        return self._names[key]
 
-    def _next(self) -> str:
-        self._rules += 1
-        return f"r{self._rules}"
+    def _next(self, body: str) -> str:
+        self._count += 1
+        self.lines.append(f"r{self._count}: {body}")
+        return f"r{self._count}"
 
     def terminal(self, expression: str) -> str:
         """Return the name of a terminal; equal expressions share one."""
@@ -105,7 +135,7 @@ class _Writer:
             case Seq(parts):
                 return " ".join(self.terminal(self._of(part)) for part in parts if part != Text(""))
             case Alt(parts):
-                some = [part for part in parts if self.reader.minimal(part) is not None]
+                some = [part for part in parts if self.reader.size(part) is not None]
                 full = " | ".join(self.terminal(self._of(p)) for p in some if not (isinstance(p, Text) and not p.text))
                 return f"({full})?" if any(isinstance(p, Text) and not p.text for p in some) else f"({full})"
             case Repeat(part, low, high):
@@ -130,7 +160,7 @@ def regex(shape: Shape) -> str:
         case Seq(parts):
             return "".join(f"(?:{regex(p)})" if isinstance(p, Alt) else regex(p) for p in parts)
         case Alt(parts):
-            return "(?:" + "|".join(map(regex, parts)) + ")"
+            return "(?:" + "|".join(map(regex, parts)) + ")" if parts else NEVER
         case Repeat(part, low, high):
             bounds = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((low, high))
             if bounds is None:
@@ -154,7 +184,7 @@ def _combines(shape: Shape) -> bool:
 
 def _class(ranges: Ranges) -> str:
     if not ranges:
-        return r"[^\x{0}-\x{10FFFF}]"
+        return NEVER
     ends = (f"\\x{{{low:X}}}" + (f"-\\x{{{high:X}}}" if high > low else "") for low, high in ranges)
     return f"[{''.join(ends)}]"
 
