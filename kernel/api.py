@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Self
 
 from kernel import recent
+from kernel.aio import AsyncCalls
 from kernel.backends.base import Backend
 from kernel.choose.chooser import Chooser
 from kernel.choose.decision import Decision
+from kernel.choose.many import choose_many
 from kernel.choose.null_cache import NULLS_KEPT, NullCache
 from kernel.choose.question import PromptIds, Question
 from kernel.choose.rule import Rule
@@ -33,8 +35,10 @@ KEPT_FROM = 50_000
 _log = logging.getLogger(__name__)
 
 
-class Kernel:
+class Kernel(AsyncCalls):
     """One model, one memory, any number of choices.
+
+    Threads may share it: decisions, texts that are written and `compile` wait for each other (`lock`).
 
     >>> kernel = Kernel.load("smollm2")                                       # doctest: +SKIP
     >>> kernel.choose("The opposite of open is", [" shut", " opener"]).text   # doctest: +SKIP
@@ -50,6 +54,7 @@ class Kernel:
         self.backend = backend
         self.vocabulary = backend.vocabulary
         self.memory = Memory(backend)
+        self.lock = self.memory.lock
         nulls = None
         if cache is not None:
             nulls = NullCache(cache / "nulls", f"{backend.fingerprint} {version('llama-cpp-python')}", _log.warning)
@@ -98,18 +103,20 @@ class Kernel:
             progress: told how many texts are tokenized, when that takes more than a second.
         """
         key = tuple([x if isinstance(x, Literal) else Literal(x) for x in literals])
-        known = recent.recall(self._sets, key)
-        if known is None:
-            if keep and self._given is not None:
-                known = compiled_from(self._given, key, self.vocabulary)
-                self._given = None
-            elif keep and len(key) >= KEPT_FROM:
-                folder = cache_dir() / "tries"
-                known = compile_cached(key, self.vocabulary, folder, progress=progress, note=_log.warning)
-            else:
-                known = OpcodeSet(key, self.vocabulary, progress=progress)
-            recent.keep(self._sets, key, known, SETS_KEPT)
-        return known
+        with self.lock:
+            known = recent.recall(self._sets, key)
+            if known is None:
+                known = self._compiled(key, keep, progress)
+                recent.keep(self._sets, key, known, SETS_KEPT)
+            return known
+
+    def _compiled(self, key: tuple[Literal, ...], keep: bool, progress: Progress | None) -> OpcodeSet:
+        if keep and self._given is not None:
+            known, self._given = compiled_from(self._given, key, self.vocabulary), None
+            return known
+        if keep and len(key) >= KEPT_FROM:
+            return compile_cached(key, self.vocabulary, cache_dir() / "tries", progress=progress, note=_log.warning)
+        return OpcodeSet(key, self.vocabulary, progress=progress)
 
     def choose(
         self,
@@ -130,20 +137,39 @@ class Kernel:
         Raises:
             UsageError, BuildError, ContextError, LogitsError.
         """
+        return self.decide(self._question(prompt, options, null, rule))
+
+    def choose_many(
+        self,
+        prompts: Sequence[str],
+        options: Sequence[str],
+        *,
+        null: Sequence[str] | str = (),
+        rule: Rule | str | None = None,
+    ) -> list[Decision]:
+        """Choose one of the options behind each prompt, several prompts in one pass where memory allows.
+
+        The arguments and the answers are those of `choose`.
+        """
+        return self.decide_many([self._question(prompt, options, null, rule) for prompt in prompts])
+
+    def _question(
+        self, prompt: str, options: Sequence[str], null: Sequence[str] | str, rule: Rule | str | None
+    ) -> Question:
         if isinstance(options, str):
             raise UsageError(f"options={options!r} is one string; give a list of them")
-        for option in options:
-            if not isinstance(option, str):
-                raise UsageError(f"option {option!r} is no text")
+        if not options:
+            raise UsageError("there are no options to choose among; give at least one")
         nulls = [null] if isinstance(null, str) else list(null)
-        if prompt and not prompt[-1].isspace():
-            literals = [Literal(f" {text}" if text and not text[0].isspace() else text, label=text) for text in options]
-        else:
-            literals = [Literal(text) for text in options]
-        opcodes = self.compile(literals, keep=False)
+        for what, texts in (("prompt", [prompt]), ("null", nulls), ("option", options)):
+            for text in texts:
+                if not isinstance(text, str):
+                    raise UsageError(f"{what} {text!r} is no text")
         made = rule if rule is None or isinstance(rule, Rule) else Rule(rule)  # type: ignore[arg-type]
+        spaced = bool(prompt) and not prompt[-1].isspace()
+        literals = [Literal(f" {o}" if spaced and o and not o[0].isspace() else o, label=o) for o in options]
         asked = Prompt((Part(prompt, trusted=True),), tuple((Part(n, trusted=True),) for n in nulls))
-        return self.decide(Question(self.ids(asked), opcodes, rule=made))
+        return Question(self.ids(asked), self.compile(literals, keep=False), rule=made)
 
     def ids(self, prompt: Prompt) -> PromptIds:
         """Tokenize a prompt, its null prompts and its rotations."""
@@ -158,9 +184,15 @@ class Kernel:
         """Choose among the legal opcodes of a compiled set; see `Chooser.choose` for the errors."""
         return self._chooser.choose(question)
 
+    def decide_many(self, questions: Sequence[Question]) -> list[Decision]:
+        """Decide each question, those of one legal set in the same passes; see `choose_many`."""
+        return choose_many(self._chooser, questions)
+
     def close(self) -> None:
-        """Free the model's memory."""
-        self.backend.close()
+        """Free the model's memory, when the decision that is being made is made. What comes later is a BackendError."""
+        self._end_worker()
+        with self.lock:
+            self.backend.close()
 
     def __enter__(self) -> Self:
         return self

@@ -122,14 +122,19 @@ class ArgumentWriter:
         )
         return Call(wire.parse(written.text), decision, written)
 
+    async def acall(self, wire: Wire, prompt: Prompt, *, rule: Rule | None = None, max_tokens: int = TOKENS) -> Call:
+        """Do as `call` does, without blocking the event loop."""
+        return await self.kernel.aside(self.call, wire, prompt, rule=rule, max_tokens=max_tokens)
+
     def _compiled(self, wire: Wire, methods: Iterable[tuple[str, str]]) -> Stages:
         opcodes = tuple((cartridge, wire.opcodes[cartridge, method]) for cartridge, method in methods)
         key = wire.form.name, opcodes
-        known = recall(self._stages, key)
-        if known is None:
-            known = Stages([wire.form.shape(*each) for each in opcodes], self.kernel.vocabulary)
-            keep(self._stages, key, known, STAGES_KEPT)
-        return known
+        with self.kernel.lock:
+            known = recall(self._stages, key)
+            if known is None:
+                known = Stages([wire.form.shape(*each) for each in opcodes], self.kernel.vocabulary)
+                keep(self._stages, key, known, STAGES_KEPT)
+            return known
 
 
 def _joined(decision: Decision, written: Written) -> Decision:

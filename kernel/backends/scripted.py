@@ -45,6 +45,7 @@ class ScriptedBackend:
         self.shares_tokens = shares_tokens
         self.decoded: list[list[int]] = []
         """The tokens of each pass, in order."""
+        self.closed = False
         self._sequences: dict[int, list[int]] = {}
         self._cells: dict[int, list[object]] = {}
         self._beginnings: dict[int, list[int]] = {}  # a number for all ids up to each position; equal ids, equal number
@@ -70,6 +71,8 @@ class ScriptedBackend:
         """See Backend. Refuses what llama.cpp refuses: gaps, sequences that part, too many of them, a full memory."""
         if not 0 < len(tokens) <= self.n_batch:
             raise BackendError(f"a batch of {len(tokens)} tokens; n_batch={self.n_batch}")
+        if self.closed:
+            raise BackendError(f"{self.name!r} is closed; open it anew")
         if self.cells + len(tokens) > self.n_ctx:
             raise BackendError(f"{self.cells} cells and {len(tokens)} tokens do not fit into n_ctx={self.n_ctx}")
         self._rows = {}
@@ -127,4 +130,5 @@ class ScriptedBackend:
         self._beginnings = {}
 
     def close(self) -> None:
-        """Hold nothing, free nothing."""
+        """Take nothing more."""
+        self.closed = True

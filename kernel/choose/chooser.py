@@ -37,7 +37,7 @@ class Chooser:
     def __init__(self, memory: Memory, nulls: NullCache | None = None) -> None:
         self.memory = memory
         self.scorer = Scorer(memory)
-        self._nulls = NullPrompts(self.scorer, nulls or NullCache())
+        self.nulls = NullPrompts(self.scorer, nulls or NullCache())
 
     def choose(self, question: Question) -> Decision:
         """Choose one legal opcode.
@@ -47,6 +47,10 @@ class Chooser:
                 opcodes than are scored whole.
             ContextError, LogitsError, BackendError: the session is as it was.
         """
+        with self.memory.lock:
+            return self._choose(question)
+
+    def _choose(self, question: Question) -> Decision:
         before, known = self.memory.cost, dict[str, Any]()
         if len(question.legal) == 1:
             comparison = self._forced(question)
@@ -78,17 +82,13 @@ class Chooser:
         """Score all legal opcodes; return also what is not legal and scores higher, where that was asked for."""
         orders = question.orders
         wider = self._wider(question, tree) if question.beyond else None
-        nulls = self._nulls.of(question, tree, wider)
+        nulls = self.nulls.of(question, tree, wider)
         parts = nulls.parts()
         for number, part in enumerate(parts, 1):
             work = Work((*orders, *part), tree, len(orders))
             scores = self.scorer.score(work, question.watch if number == len(parts) else None, wider)
             nulls.take(part, scores)
-        raw, null = scores.log_probabilities[: len(orders)].mean(axis=0), nulls.mean()
-        against = self._compared(question, scores.leaves, raw, null)
-        shares = question.by.shares(against)
-        position = question.by.pick(against, question.opcodes.trie.rank_of[scores.leaves], question.number)
-        comparison = Comparison(scores.leaves, against, raw, null, shares, position, scores.mass)
+        comparison = self.compare(question, scores, slice(len(orders)), nulls.mean())
         if scores.wider is None:
             return comparison, None
         return comparison, self._beyond(question, comparison, scores.wider, nulls)
@@ -123,7 +123,7 @@ class Chooser:
         if question.by.name is RuleName.SAMPLE:
             raise UsageError(f"{len(question.legal)} legal opcodes are too many to sample over; use 'exact' or fewer")
         leaves = np.sort(question.legal.leaves())
-        null = self._nulls.of_all_legal(question, leaves)
+        null = self.nulls.of_all_legal(question, leaves)
         bonus = None
         if null is not None or (question.prior is not None and question.by.planner_weight):
             bonus = np.full(len(question.opcodes), -np.inf)
@@ -138,6 +138,14 @@ class Chooser:
         weights = np.exp(scores - top)
         shares = weights / (float(np.nansum(weights)) + found.open_share)
         return Comparison(leaves, scores, raw, null, shares, position, found.mass), top - found.runner_up
+
+    def compare(self, question: Question, scores: Scores, orders: slice, null: Floats | None) -> Comparison:
+        """Apply the rule to what was scored; `orders` are the rows of the question's prompts."""
+        raw = scores.log_probabilities[orders].mean(axis=0)
+        against = self._compared(question, scores.leaves, raw, null)
+        shares = question.by.shares(against)
+        position = question.by.pick(against, question.opcodes.trie.rank_of[scores.leaves], question.number)
+        return Comparison(scores.leaves, against, raw, null, shares, position, scores.mass)
 
     @staticmethod
     def _compared(question: Question, leaves: NDArray[np.int32], raw: Floats, null: Floats | None) -> Floats:

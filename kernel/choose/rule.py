@@ -102,8 +102,11 @@ class Rule:
         >>> Rule().shares(np.log([1.0, 3.0])).round(2).tolist()
         [0.25, 0.75]
         """
-        scores = scores / self.temperature if self.name is RuleName.SAMPLE else scores
-        weights = np.exp(scores - finite(float(np.max(scores, initial=-np.inf)), len(scores)))
+        below = scores - finite(float(np.max(scores, initial=-np.inf)), len(scores))
+        if self.name is RuleName.SAMPLE:
+            with np.errstate(over="ignore"):  # at a temperature near 0 all but the best become impossible
+                below = below / self.temperature
+        weights = np.exp(below)
         out: Floats = weights / weights.sum()
         return out
 

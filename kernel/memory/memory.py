@@ -7,6 +7,7 @@ Every other sequence lives for one decision. Nothing here tokenizes: equal ids a
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -39,10 +40,13 @@ class Memory:
         held: ids on the main sequence.
         kept: ids on the sequences 1, 2, ...: other orders of the session's prompt.
         cost: all that was asked of the model so far; the difference of two is the cost of what lies between.
+        lock: held by one thread from the beginning of a decision or of a text to its end. The runtime is not safe for
+            threads: two of them in it abort the process.
     """
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
+        self.lock = threading.RLock()
         self.held: list[int] = []
         self.kept: list[list[int]] = []
         self.cost = Cost()

@@ -27,15 +27,19 @@ class RowReader:
         """Return log(sum(exp(row))) over the whole vocabulary; NaN and infinite entries count as impossible.
 
         Raises:
-            LogitsError: the row is constant (the runtime showed a buffer that nobody wrote) or has no finite value.
+            LogitsError: the row is constant (the runtime showed a buffer that nobody wrote) or has no finite value,
+                or it is wider or narrower than the vocabulary.
         """
+        if len(row) != len(self._scratch):
+            raise LogitsError(f"a row of {len(row)} logits for a vocabulary of {len(self._scratch)} tokens")
         top = float(row.max())
         if not math.isfinite(top):
             row = np.where(np.isfinite(row), row, np.float32(-np.inf))
             top = float(row.max())
             if not math.isfinite(top):
                 raise LogitsError(f"a row of {len(row)} logits has no finite value; the model or its runtime is broken")
-        np.subtract(row, np.float32(top), out=self._scratch)
+        with np.errstate(over="ignore"):  # what is that far below the top is impossible
+            np.subtract(row, np.float32(top), out=self._scratch)
         np.exp(self._scratch, out=self._scratch)
         total = float(self._scratch.sum())
         if total >= len(row) and float(row.min()) == top:
@@ -54,9 +58,9 @@ class RowReader:
         Raises:
             LogitsError: as `normaliser`.
         """
+        normaliser = self.normaliser(row)
         values = row[ids].astype(np.float64)
         values[~np.isfinite(values)] = -np.inf
-        normaliser = self.normaliser(row)
         if watch is not None and len(ids) > 1:
             watch(path, ids, row, normaliser)
         out: NDArray[np.float64] = values - normaliser

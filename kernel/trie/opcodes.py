@@ -126,8 +126,12 @@ class OpcodeSet:
         return self.subset_of(leaves)
 
     def subset_of(self, indices: Sequence[int]) -> Subset:
-        """Return the subset of these opcode indices; raises NoLegalOpcodeError for none."""
-        if len(set(indices)) == len(self.texts):
+        """Return the subset of these opcode indices; raises NoLegalOpcodeError for none or an unknown one."""
+        legal = set(indices)
+        if legal and not (min(legal) >= 0 and max(legal) < len(self.texts)):
+            odd = next(index for index in indices if not 0 <= index < len(self.texts))
+            raise NoLegalOpcodeError(f"there is no opcode {odd!r}; the set has those from 0 to {len(self.texts) - 1}")
+        if len(legal) == len(self.texts):
             return self.everything
         return Subset.of(self.trie, indices)
 

@@ -66,11 +66,15 @@ class _Sampler:
         self._source: int | None = None
 
     def __enter__(self) -> Self:
+        self.memory.lock.acquire()  # from the first pass to the last: another thread's decision would move the branch
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._source == BRANCH:
-            self.memory.drop(BRANCH)
+        try:
+            if self._source == BRANCH:
+                self.memory.drop(BRANCH)
+        finally:
+            self.memory.lock.release()
 
     def next(self, ids: Sequence[int], legal: NDArray[np.int32]) -> tuple[int, float]:
         """Return which of the legal ids comes behind the prompt and `ids`, and its lead over the second.
@@ -115,12 +119,12 @@ def write(
     room = memory.backend.n_ctx - len(prompt)
     if not prompt or room < 1:
         raise ContextError(f"a prompt of {len(prompt)} ids leaves no room in n_ctx={memory.backend.n_ctx}")
-    before = memory.cost
     matcher = Matcher(stages, min(max_tokens, room))
     chosen = closed = 0
     margin = math.inf
     forced = _force(matcher)
     with _Sampler(memory, prompt, temperature, seed) as sampler:
+        before = memory.cost
         while not matcher.ended:
             token, lead = sampler.next(matcher.ids, matcher.legal())
             margin = min(margin, lead)
@@ -171,11 +175,11 @@ def write_freely(
     Bytes that are not UTF-8 become U+FFFD in the text.
     """
     backend = memory.backend
-    before = memory.cost
     everything = np.arange(len(backend.vocabulary), dtype=np.int32)
     ids: list[int] = []
     memory.check([prompt], max_tokens)
     with _Sampler(memory, prompt, temperature, seed) as sampler:
+        before = memory.cost
         while not ids or (ids[-1] not in backend.vocabulary.eog and len(ids) < max_tokens):
             ids.append(sampler.next(ids, everything)[0])
     shown = [i for i in ids if i not in backend.vocabulary.eog]

@@ -88,7 +88,7 @@ def test_one_option_is_no_question(kernel: Kernel) -> None:
         ("heater", UsageError, "is one string; give a list"),
         ([1, 2], UsageError, "option 1 is no text"),
         ([None], UsageError, "option None is no text"),
-        ([], BuildError, "no opcodes to compile"),
+        ([], UsageError, "no options to choose among"),
         (["a", ""], BuildError, "cannot be the empty string"),
         (["a", "b", "a"], BuildError, "' a' is declared twice"),
     ],

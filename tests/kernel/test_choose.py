@@ -596,3 +596,37 @@ def test_a_search_among_impossible_opcodes_is_an_error(tools: SimpleNamespace) -
     """As where all are scored."""
     with pytest.raises(LogitsError, match="none of 3 legal opcodes has a finite log-probability"):
         Bench(tools, patch={"left": -np.inf, "right": np.nan})(RuleName.EXACT)
+
+
+# -- numbers at the edge ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", [Rule(RuleName.SAMPLE, temperature=t) for t in (1e-300, 1e-3, 1e300)] + [None])
+@pytest.mark.parametrize("patch", [{"left": -math.inf}, {"left": 3e38, "up": -3e38}, {"right": -math.inf, "up": 80.0}])
+def test_no_number_is_lost_without_a_word(tools: SimpleNamespace, rule: Rule | None, patch: dict[str, float]) -> None:
+    """Rows with -inf and with the largest numbers, and temperatures at both ends: no warning, and shares that add up.
+
+    The kind of fault: arithmetic on infinities, of which numpy only warns (a warning fails the test).
+    """
+    bench = Bench(tools, patch=patch)
+    d = bench(rule, nulls=["N"]) if rule is None else bench(rule)
+    assert np.nansum(d.shares) == pytest.approx(1.0)
+    assert np.isfinite(d.scores[d.position])
+
+
+@pytest.mark.parametrize("size", [-1, 1])
+def test_a_row_of_another_width_is_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """Narrower or wider than the vocabulary: a typed error, not one of numpy."""
+    row = bench.backend.row
+    width = len(bench.vocabulary) + size
+    monkeypatch.setattr(bench.backend, "row", lambda ids: np.resize(row(ids), width))
+    with pytest.raises(LogitsError, match=f"a row of {width} logits for a vocabulary of {len(bench.vocabulary)}"):
+        bench(RuleName.EXACT)
+
+
+@pytest.mark.parametrize("indices", [[-1], [0, 5], [3], [-1, 0, 1]])
+def test_an_opcode_that_is_not_there_is_no_legal_one(bench: Bench, indices: list[int]) -> None:
+    """Of three opcodes. The kind of fault: an index out of range counted as one more, or from the end."""
+    odd = next(i for i in indices if not 0 <= i < 3)
+    with pytest.raises(NoLegalOpcodeError, match=f"there is no opcode {odd}; the set has those from 0 to 2"):
+        bench.opcodes.subset_of(indices)
