@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import logging
 import os
 import sys
 import weakref
@@ -14,10 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernel.backends import gguf
 from kernel.errors import BackendError, ContextError, ModelError
 from kernel.text.vocabulary import Vocabulary
 
-GGUF_MAGIC = b"GGUF"
+_notes = logging.getLogger(__name__)
+
 MAX_SEQUENCES = 256  # LLAMA_MAX_SEQ: the C side has a bitset of this size
 
 
@@ -60,26 +63,20 @@ def _bindings() -> Any:
     return llama_cpp
 
 
-def _check_gguf(path: Path) -> None:
-    try:
-        with path.open("rb") as file:
-            magic = file.read(4)
-    except OSError as error:
-        raise ModelError(f"{str(path)!r}: {error.strerror or error}; give a GGUF file") from error
-    if magic != GGUF_MAGIC:
-        raise ModelError(f"{str(path)!r} is not a GGUF file: it begins with {magic!r}")
-
-
 class _Model:
-    """Owns a loaded model and frees it with itself; whoever uses the C pointer holds this object."""
+    """Owns a loaded model and frees it with itself; whoever uses the C pointer holds this object.
 
-    def __init__(self, api: Any, pointer: Any) -> None:
-        self.pointer = pointer
+    `stated` are the special tokens that the file names.
+    """
+
+    def __init__(self, api: Any, pointer: Any, stated: frozenset[int]) -> None:
+        self.pointer, self.stated = pointer, stated
         weakref.finalize(self, api.llama_model_free, pointer).atexit = False
 
 
 def _load(path: Path, verbose: bool, *, vocab_only: bool = False, gpu_layers: int = 0) -> tuple[Any, _Model]:
-    _check_gguf(path)
+    metadata = gguf.read_metadata(path)
+    gguf.check_vocabulary(path, metadata)
     api = _bindings()
     _log.verbose, _log.complaint = verbose, ""
     params = api.llama_model_default_params()
@@ -88,7 +85,7 @@ def _load(path: Path, verbose: bool, *, vocab_only: bool = False, gpu_layers: in
     pointer = api.llama_model_load_from_file(str(path).encode(), params)
     if not pointer:
         raise ModelError(f"{str(path)!r}: llama.cpp cannot load it{_log.why()}")
-    return api, _Model(api, pointer)
+    return api, _Model(api, pointer, gguf.stated_ids(metadata))
 
 
 def read_vocabulary(path: Path, *, verbose: bool = False) -> Vocabulary:
@@ -121,7 +118,15 @@ def _vocabulary(api: Any, model: _Model, name: str) -> Vocabulary:
                 return out[:count]
             capacity = -count
 
-    return Vocabulary(pieces, attributes, tokenize, eog=eog, scheme=scheme, name=name)
+    guessed = [token for token in tokenize(b"", True, False) if token not in model.stated]
+    if guessed:  # llama.cpp has a default where the file says nothing
+        told = ", ".join(f"{token} ({pieces[token].decode(errors='replace')!r})" for token in guessed)
+        _notes.warning("%s: token %s, which the file does not name as special, is put before no prompt", name, told)
+
+    def stated(text: bytes, add_special: bool, parse_special: bool) -> list[int]:
+        return tokenize(text, add_special and not guessed, parse_special)
+
+    return Vocabulary(pieces, attributes, stated, eog=eog, scheme=scheme, name=name)
 
 
 def _metadata(api: Any, model: Any, key: str) -> str:
