@@ -152,6 +152,7 @@ class LlamaCppBackend:
         n_seq: sequences that can live at once, at most 256.
         threads: CPU threads; None means every core this process may use, at most 8.
         gpu_layers: layers to offload, when llama.cpp was built for it.
+        flash_attention: on a CPU its scores depend on how many tokens a pass holds (benchmarks/bench_shift.py).
     """
 
     def __init__(
@@ -163,6 +164,7 @@ class LlamaCppBackend:
         n_seq: int = 128,
         threads: int | None = None,
         gpu_layers: int = 0,
+        flash_attention: bool = False,
         verbose: bool = False,
     ) -> None:
         if not 2 <= n_seq <= MAX_SEQUENCES:
@@ -186,6 +188,7 @@ class LlamaCppBackend:
         params.n_threads = params.n_threads_batch = threads or default_threads()
         params.kv_unified = True
         params.swa_full = True  # a pruned window could not be rolled back
+        params.flash_attn_type = int(flash_attention)
         params.no_perf = True
         self._ctx = api.llama_init_from_model(self._model.pointer, params)
         if not self._ctx:
