@@ -1,10 +1,11 @@
 """By how much does a score move between two ways to evaluate the same prompt and option?
 
-Scores depend a little on the shape of a batch: CPU kernels add up in another order where more rows stand in one pass. So
-a replay that decides again compares choices and margins, never bits, and `TOLERANCE` (kernel/choose/decision.py) says
-which margins count as equal. This measures it: random prompts of 3 to 60 words with 3 to 14 options, long and improbable
-ones among them, each decided three times: behind another prompt, with its own prompt in memory, and in an empty memory
-with the options the other way round. A comparison is one option's log-probability in the first and in one of the others.
+Scores depend a little on the shape of a batch: CPU kernels add up in another order where more rows stand in one pass.
+So a replay that decides again compares choices and margins, never bits, and `TOLERANCE` (kernel/choose/decision.py)
+says which margins count as equal. This measures it: random prompts of 3 to 60 words with 3 to 14 options, long and
+improbable ones among them, each decided three times: behind another prompt, with its own prompt in memory, and in an
+empty memory with the options the other way round. A comparison is one option's log-probability in the first and in one
+of the others.
 
     python benchmarks/bench_shift.py --model smollm2 --threads 1 --out benchmarks/results/shift-smollm2.json
 
@@ -26,7 +27,7 @@ from kernel.api import Kernel
 from kernel.backends.llama_cpp import LlamaCppBackend
 from kernel.models.catalogue import resolve
 
-WORDS = [
+WORDS = (
     "lamp",
     "room",
     "light",
@@ -40,19 +41,8 @@ WORDS = [
     "close",
     "blue",
     "green",
-    "red",
-    "fast",
-    "slow",
-    "seven",
-    "house",
-    "cat",
-    "water",
-    "music",
-    "play",
-    "turn",
-    "warm",
-    "cold",
-]
+)
+WORDS += ("red", "fast", "slow", "seven", "house", "cat", "water", "music", "play", "turn", "warm", "cold")
 
 
 def case(draw: random.Random) -> tuple[str, list[str]]:
