@@ -28,21 +28,9 @@ from kernel.backends.llama_cpp import LlamaCppBackend
 from kernel.models.catalogue import resolve
 
 WORDS = (
-    "lamp",
-    "room",
-    "light",
-    "kitchen",
-    "garden",
-    "north",
-    "stop",
-    "take",
-    "door",
-    "open",
-    "close",
-    "blue",
-    "green",
+    *("lamp", "room", "light", "kitchen", "garden", "north", "stop", "take", "door", "open", "close", "blue"),
+    *("green", "red", "fast", "slow", "seven", "house", "cat", "water", "music", "play", "turn", "warm", "cold"),
 )
-WORDS += ("red", "fast", "slow", "seven", "house", "cat", "water", "music", "play", "turn", "warm", "cold")
 
 
 def case(draw: random.Random) -> tuple[str, list[str]]:
