@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Self
 
 from kernel import recent
-from kernel.aio import AsyncCalls
 from kernel.backends.base import Backend
+from kernel.choose.aio import AsyncCalls
 from kernel.choose.chooser import Chooser
 from kernel.choose.decision import Decision
 from kernel.choose.many import choose_many
