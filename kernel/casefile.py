@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from kernel.contract import Case
 from kernel.errors import CartridgeError
 from kernel.prompt import Explained, Prompt, explained
+from kernel.textfile import read_lines
 
 Split = Literal["dev", "test"]
 
@@ -39,12 +40,8 @@ def read(path: Path, row: type[R]) -> list[R]:
 
     Raises CartridgeError, with file, line and field, when the file or a line of it cannot be read or an id comes twice.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CartridgeError(f"{path.name}: cannot be read: {error}") from error
     rows: dict[str, R] = {}
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_lines(path, CartridgeError, path.name), 1):
         try:
             found = row.model_validate_json(line)
         except ValidationError as error:

@@ -16,6 +16,8 @@ RANKS = {
     "kernel.errors": 0,
     "kernel.canon": 0,
     "kernel.recent": 0,
+    "kernel.shown": 0,
+    "kernel.textfile": 1,
     "kernel.prompt": 1,
     "kernel.text": 2,
     "kernel.shape": 2,

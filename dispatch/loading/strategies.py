@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from kernel import textfile
 from kernel.contract import Cartridge, Case, Engine, Option, View
 from kernel.errors import CartridgeError, UsageError, did_you_mean
 from kernel.opcode import NAME
@@ -47,7 +48,7 @@ def parse(text: str, where: str) -> Strategy:
     >>> parse("---\\nid: bold\\nname: Bold\\nsummary: Dare more.\\n---\\nTake risks.\\n", "bold.md")
     Strategy(id='bold', name='Bold', summary='Dare more.', prose='Take risks.')
     """
-    lines = text.removeprefix("\ufeff").splitlines()
+    lines = textfile.lines(text.removeprefix("\ufeff"))
     if not lines or lines[0].rstrip() != FENCE:
         raise CartridgeError(f"{where}:1: front matter begins with {FENCE!r}, not {lines[0] if lines else ''!r}")
     found: dict[str, str] = {}
@@ -82,11 +83,7 @@ def read(folder: Path) -> dict[str, Strategy]:
     found = {}
     for path in sorted(folder.glob("*.md")):
         where = f"{folder.parent.name}/{folder.name}/{path.name}"
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise CartridgeError(f"{where} cannot be read: {error}") from error
-        strategy = parse(text, where)
+        strategy = parse(textfile.read_text(path, CartridgeError, where), where)
         if strategy.id != path.stem:
             raise CartridgeError(f"{where}: its id is {strategy.id!r}; name the file {strategy.id}.md")
         found[strategy.id] = strategy

@@ -74,10 +74,9 @@ def read_schema(name: str, schema: Mapping[str, Any] | str | Path | None) -> Map
     if schema is None or isinstance(schema, Mapping):
         return schema
     if isinstance(schema, Path) or not schema.lstrip().startswith("{"):
-        try:
-            schema = Path(schema).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise OpcodeError(f"{name}: {str(schema)!r} cannot be read: {error}") from error
+        from kernel.textfile import read_text  # an author of opcodes seldom has a file
+
+        schema = read_text(Path(schema), OpcodeError, f"{name}: {str(schema)!r}")
     try:
         found = json.loads(schema)
     except ValueError as error:

@@ -19,6 +19,7 @@ from kernel.opcode.instruction import HALT, NAME
 from kernel.opcode.opcode import SchemaOpcode
 from kernel.shape.dialect import speaks, translate
 from kernel.shape.keywords import Note, Report
+from kernel.textfile import read_text
 
 SCHEMAS = ("parameters", "inputSchema", "input_schema", "parametersJsonSchema")
 """Where a tool keeps the schema of its arguments: OpenAI, MCP, Anthropic, Gemini."""
@@ -116,10 +117,7 @@ def _entries(source: str | Path | Sequence[Any] | Mapping[str, Any]) -> list[Any
     where = "the tool list"
     if isinstance(source, Path):
         where = repr(str(source))
-        try:
-            source = source.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise OpcodeError(f"{where} cannot be read: {error}") from error
+        source = read_text(source, OpcodeError, where)
     if isinstance(source, str):
         try:
             source = json.loads(source)

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from kernel.text.joined import Ids, Tables, tokenize_joined
 from kernel.text.vocabulary import Vocabulary
+from kernel.textfile import utf8
 
 Progress = Callable[[int, int], None]
 """(texts done, texts in all); called between blocks, at most ten times a second, never in the first second."""
@@ -123,7 +124,7 @@ class PartTokenizer:
         """Return the ids of some texts, flat, and how many each has."""
         if len(self._known.ends) > KEPT:
             self._known = _Known()
-        encoded = [text.encode() for text in texts]
+        encoded = [utf8(text) for text in texts]
         sizes = np.fromiter(map(len, encoded), np.intp, len(encoded))
         if not sizes.all():
             self._vocabulary.literal("")  # refuses it

@@ -18,8 +18,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel.errors import BuildError
+from kernel.errors import BuildError, UsageError
 from kernel.prompt import Part
+from kernel.textfile import utf8
 
 UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 2, 4, 8, 16, 32
 """Bits of a token's attributes, numbered as in `enum llama_token_attr` of llama.cpp."""
@@ -95,7 +96,7 @@ class Vocabulary:
 
         Falls back to nothing: raises BuildError when no tokenization joins to exactly the bytes of `text`.
         """
-        data = text.encode() if isinstance(text, str) else text
+        data = utf8(text) if isinstance(text, str) else text
         if not data:
             return []
         ids = self._tokenize(data, False, False)
@@ -137,9 +138,9 @@ class Vocabulary:
         ids: list[int] = []
         for index, (text, special) in enumerate(runs):
             if index == 0 and start:
-                ids += self._tokenize(text.encode(), True, special)
+                ids += self._tokenize(utf8(text, UsageError), True, special)
             elif special:
-                ids += self._tokenize(text.encode(), False, True)
+                ids += self._tokenize(utf8(text, UsageError), False, True)
             else:
                 ids += self._data(text)
         return ids
@@ -148,10 +149,10 @@ class Vocabulary:
         try:
             return self.plain(text)
         except BuildError:
-            return self._tokenize(text.encode(), False, False)
+            return self._tokenize(utf8(text, UsageError), False, False)
 
     def _has_control(self, text: str) -> bool:
-        return bool(np.any((self.attributes[self._tokenize(text.encode(), False, True)] & CONTROL) != 0))
+        return bool(np.any((self.attributes[self._tokenize(utf8(text, UsageError), False, True)] & CONTROL) != 0))
 
     def _exact(self, ids: list[int], data: bytes) -> bool:
         return self.join(ids) == data and bool(self.is_text[ids].all())

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from kernel.errors import BuildError, NoLegalOpcodeError, StoreError, did_you_mean
 from kernel.text.bulk import Progress, tokenize_bulk
 from kernel.text.vocabulary import Vocabulary
+from kernel.textfile import utf8
 from kernel.trie.ordering import Ordering, extended
 from kernel.trie.subset import Subset
 from kernel.trie.trie import Trie
@@ -207,7 +208,7 @@ def fingerprint_of(literals: Sequence[Literal]) -> str:
     digest = hashlib.blake2b(f"{TERMINATOR!r} {len(literals)}".encode(), digest_size=16)
     for low in range(0, len(literals), BLOCK):
         some = literals[low : low + BLOCK]
-        texts = [x.body.encode() for x in some] + [x.closer.encode() for x in some]
+        texts = [utf8(x.body) for x in some] + [utf8(x.closer) for x in some]
         digest.update(np.fromiter(map(len, texts), np.int64, len(texts)).tobytes())
         digest.update(b"".join(texts))
     return f"b2:{digest.hexdigest()}"

@@ -133,7 +133,7 @@ def test_a_bad_line_is_named_by_file_and_number(tmp_path: Path, line: str, messa
 
 def test_a_missing_file_is_a_cartridge_error(tmp_path: Path) -> None:
     """No traceback of the operating system reaches the person."""
-    with pytest.raises(CartridgeError, match=r"none\.jsonl: cannot be read"):
+    with pytest.raises(CartridgeError, match=r"none\.jsonl cannot be read"):
         read(tmp_path / "none.jsonl", Row)
 
 

@@ -65,8 +65,8 @@ def test_a_file_is_named_after_its_id(tmp_path: Path) -> None:
     (tmp_path / "timid.md").write_text(GOOD, encoding="utf-8")
     with pytest.raises(CartridgeError, match=r"timid\.md: its id is 'bold'; name the file bold\.md"):
         read(tmp_path)
-    (tmp_path / "timid.md").write_bytes(b"\xff\xfe")
-    with pytest.raises(CartridgeError, match=r"timid\.md cannot be read"):
+    (tmp_path / "timid.md").write_bytes(b"---\nid: \xff")
+    with pytest.raises(CartridgeError, match=r"timid\.md:2: byte b'\\xff' is not UTF-8"):
         read(tmp_path)
 
 
