@@ -96,7 +96,7 @@ class View(Protocol):
         """Return the prompt of this step. `options` are those offered; `request` is what a person typed."""
 
     def render(self, engine: Engine) -> Any:
-        """Return a rich renderable of the state."""
+        """Return a rich renderable of the state; a string, in a table's cell too, is plain text and no markup."""
 
 
 @dataclass(frozen=True, slots=True)

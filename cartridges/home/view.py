@@ -13,6 +13,7 @@ from cartridges.home.typed import prompt as typed_prompt
 from cartridges.kit.rules import own
 from kernel.contract import Engine, Option
 from kernel.prompt import Prompt, explained
+from kernel.shown import shown
 
 
 class HomeView:
@@ -27,14 +28,16 @@ class HomeView:
         state = own(engine, House).state
         table = Table("device", "state", title="home", show_header=False)
         for room, on in state.lights.items():
-            table.add_row(f"{room} light", "[bold yellow]on[/]" if on else "off")
-        table.add_row("heater", f"[bold]{state.celsius:g} °C[/]")
-        table.add_row("front door", "locked" if state.locked else "[bold red]unlocked[/]")
-        table.add_row("blinds", "[bold]open[/]" if state.blinds_open else "closed")
-        playing = "[bold green]playing[/]" if state.playing else "silent"
-        table.add_row("music", f"{playing}, track {state.track}, volume {state.volume}")
-        table.add_row("vacuum", "[bold]cleaning[/]" if state.cleaning else "in its dock")
-        table.add_row("timer", f"[bold]{state.timer_minutes} min left[/]" if state.timer_minutes else "not running")
+            table.add_row(f"{room} light", Text("on", "bold yellow") if on else "off")
+        table.add_row("heater", Text(f"{state.celsius:g} °C", "bold"))
+        table.add_row("front door", "locked" if state.locked else Text("unlocked", "bold red"))
+        table.add_row("blinds", Text("open", "bold") if state.blinds_open else "closed")
+        playing = ("playing", "bold green") if state.playing else "silent"
+        table.add_row("music", Text.assemble(playing, f", track {state.track}, volume {state.volume}"))
+        table.add_row("vacuum", Text("cleaning", "bold") if state.cleaning else "in its dock")
+        table.add_row(
+            "timer", Text(f"{state.timer_minutes} min left", "bold") if state.timer_minutes else "not running"
+        )
         for reminder in state.reminders:
-            table.add_row("reminder", Text(reminder))
+            table.add_row("reminder", Text(shown(reminder)))
         return table

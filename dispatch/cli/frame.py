@@ -8,6 +8,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
+from dispatch.cli.board import Board
 from dispatch.cli.output import number, rows_of, shown
 from dispatch.log.objects import LedgerStep, TokenRow
 from dispatch.log.records import DecisionRecord
@@ -41,7 +42,7 @@ class Frame:
     """A step as rich draws it: beside the board where there is room, below it where there is not."""
 
     def __init__(self, step: Step, *, ledger: bool = False, foot: str = "") -> None:
-        self.board: RenderableType = step.cartridge.view.render(step.engine)
+        self.board = Board(step.cartridge.view, step.engine)
         self.decision = decision(step.record, ledger=ledger)
         self.foot = foot
 

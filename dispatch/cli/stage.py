@@ -6,13 +6,15 @@ import sys
 import time
 from collections.abc import Iterator
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from dispatch.cli.board import Board
 from dispatch.cli.frame import BESIDE, decision, unmet
-from dispatch.cli.output import shown
+from dispatch.cli.output import console, shown, working
+from dispatch.cli.streams import writing
 from dispatch.session.session import Session
 from dispatch.session.turn import Turn, record
 from kernel.choose.decision import Stop
@@ -33,7 +35,7 @@ class Stage:
         self.session = session
         self.quiet = quiet
         self.asked = asked
-        self.console = Console()
+        self.console = console()
         self.last: Turn | None = None
 
     def show(self, turns: Iterator[Turn]) -> None:
@@ -48,15 +50,15 @@ class Stage:
     def end(self) -> None:
         """Show the last state where it has not been seen."""
         if not self.quiet and (self.asked or not self.console.is_terminal or self.console.is_dumb_terminal):
-            self.console.print(self._board())
+            self._draw(self._board())
 
     def _count(self, turns: Iterator[Turn]) -> None:
-        note, seen = Console(stderr=True), 0.0
-        if not note.is_terminal:
+        seen = 0.0
+        if not console(stderr=True).is_terminal:
             for turn in turns:
                 _complain(turn)
             return
-        with note.status("") as status:
+        with working("") as status:
             for turn in turns:
                 _complain(turn)
                 if time.perf_counter() - seen > 1 / FRAMES:
@@ -76,14 +78,19 @@ class Stage:
 
     def _told(self, turns: Iterator[Turn]) -> None:
         for turn in turns:
-            print(line(turn), flush=True)
+            with writing():
+                print(line(turn), flush=True)
             _complain(turn)
             if self.asked and self.console.is_terminal and turn.cartridge in self.session.cartridges:
-                self.console.print(self._board(turn.cartridge))
+                self._draw(self._board(turn.cartridge))
+
+    def _draw(self, picture: RenderableType) -> None:
+        with writing():
+            self.console.print(picture)
 
     def _board(self, only: str = "") -> RenderableType:
         shown_now = [c for name, c in self.session.cartridges.items() if only in ("", name)]
-        return Group(*(c.view.render(self.session.engines[c.name]) for c in shown_now))
+        return Group(*(Board(c.view, self.session.engines[c.name]) for c in shown_now))
 
     def _picture(self) -> RenderableType:
         session, side = self.session, list[RenderableType]()
