@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from dispatch.cli.common import load_kernel, make_rule
-from dispatch.cli.output import failing, print_rows
+from dispatch.cli.output import failing, json_text, number, print_json, print_rows, shown, working, written
 from dispatch.loading.registry import load
 from dispatch.session.evaluate import Result, evaluate
 from dispatch.session.guides import cases_of_all
@@ -52,24 +50,36 @@ def eval_command(
             raise UsageError(f"no split {split!r}; there is: test, dev, all")
         made = {text: make_rule(text) for text in rules or map(str, list(RuleName)[:3])}
         cases = {name: _cases(name, strategy) for name in sets or ["tetris", "home", "choose"]}
+        if output is not None and (output.is_dir() or not output.parent.is_dir()):
+            raise UsageError(f"eval: {str(output)!r} cannot be written; give a file in a folder that is there")
         results = []
-        note = Console(stderr=True)
         for model in models or ["smollm2"]:
-            with load_kernel(model) as kernel, note.status("") as status:
+            with load_kernel(model) as kernel, working("") as status:
                 for name, found in cases.items():
                     for text, rule in made.items():
 
                         def progress(done: int, total: int, what: str = f"{model} {name} {text}") -> None:
-                            status.update(f"{what}: {done} of {total}")
+                            status.update(shown(f"{what}: {done} of {total}"))
 
                         result = evaluate(kernel, found, rule, model=model, name=name, split=split, progress=progress)
                         results.append(result.model_copy(update={"rule": text}))
-        line = json.dumps([r.model_dump(mode="json") for r in results])
         if output is not None:
-            output.write_text(line + "\n")
+            with written(output) as file:
+                file.write(json_text(results, indent=None) + "\n")
         if not as_json:
             _show(results)
-        print(line)
+            _show_failed(results)
+        print_json(results, indent=None)
+
+
+def _show_failed(results: list[Result]) -> None:
+    rows = [
+        (r.model, r.set, r.rule, case.request or case.id, case.answer.strip(), case.choice.strip(), number(case.margin))
+        for r in results
+        for case in r.failed
+    ]
+    if rows:
+        print_rows(["model", "set", "rule", "failed case", "right", "chosen", "margin"], rows)
 
 
 def _cases(name: str, strategy: str | None) -> list[Case]:

@@ -21,6 +21,20 @@ CLOSER = "\n"
 Z95 = 1.959963984540054
 
 
+class Failed(BaseModel):
+    """A case that was answered wrongly: what was asked, what is right, what was chosen, and how clearly."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    request: str
+    """Empty where the case is no request."""
+    answer: str
+    choice: str
+    margin: float
+    """Score of the choice minus that of the second."""
+
+
 class Result(BaseModel):
     """What one rule did on one split of one set of cases with one model."""
 
@@ -44,6 +58,8 @@ class Result(BaseModel):
     """Mean passes a decision."""
     tokens: float
     """Mean tokens evaluated a decision."""
+    failed: tuple[Failed, ...] = ()
+    """The cases that were answered wrongly, in their order."""
 
 
 def wilson(correct: int, cases: int) -> tuple[float, float]:
@@ -78,16 +94,28 @@ def evaluate(
     chosen = [case for case in cases if split in ("all", case.split)]
     if not chosen:
         raise UsageError(f"{name}: no case in the split {split!r}; there is: {sorted({c.split for c in cases})}")
-    correct, passes, tokens = 0, 0, 0
+    passes, tokens = 0, 0
+    failed: list[Failed] = []
     picked: Counter[int] = Counter()
     for number, case in enumerate(chosen, 1):
         opcodes = kernel.compile([Literal(option, CLOSER) for option in case.options])
         decision = kernel.decide(Question(kernel.ids(case.prompt), opcodes, rule=rule, number=number))
-        correct += case.options[decision.index] == case.answer
+        choice = case.options[decision.index]
+        if choice != case.answer:
+            failed.append(
+                Failed(
+                    id=case.id,
+                    request=case.request,
+                    answer=case.answer,
+                    choice=choice,
+                    margin=round(decision.margin, 4),
+                )
+            )
         picked[decision.index] += 1
         passes += decision.passes
         tokens += decision.tokens_evaluated
         progress(number, len(chosen))
+    correct = len(chosen) - len(failed)
     low, high = wilson(correct, len(chosen))
     return Result(
         model=model,
@@ -103,4 +131,5 @@ def evaluate(
         positions=tuple(picked[n] for n in range(max(len(c.options) for c in chosen))),
         passes=passes / len(chosen),
         tokens=tokens / len(chosen),
+        failed=tuple(failed),
     )
