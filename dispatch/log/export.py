@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -19,6 +19,7 @@ from dispatch.log.tally import agreement
 from dispatch.log.writer import LogWriter
 from kernel.errors import LogError, UsageError
 from kernel.opcode import canonical
+from kernel.shown import shown
 
 COLUMNS: dict[str, type] = {
     "file": str, "started": str, "cartridge": str, "player": str, "rule": str, "seed": int, "n": int,
@@ -30,6 +31,8 @@ COLUMNS: dict[str, type] = {
 }  # fmt: skip
 """Name and type of every column; a value that is not known is empty."""
 BATCH = 10_000
+FORMULA = ("=", "+", "-", "@")
+"""What a formula of a spreadsheet begins with."""
 
 
 def rows(path: str | Path, damages: list[str]) -> Iterator[dict[str, Any]]:
@@ -49,8 +52,14 @@ def write_csv(paths: Iterable[str | Path], out: TextIO) -> list[str]:
     table = csv.DictWriter(out, list(COLUMNS), restval="", lineterminator="\n")
     table.writeheader()
     for path in paths:
-        table.writerows(rows(path, damages))
+        table.writerows(map(_cells, rows(path, damages)))
     return damages
+
+
+def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row whose texts steer no terminal; a quote stands before one that a spreadsheet would compute."""
+    shown_row = {name: shown(value) if isinstance(value, str) else value for name, value in row.items()}
+    return {n: f"'{v}" if isinstance(v, str) and v.startswith(FORMULA) else v for n, v in shown_row.items()}
 
 
 def write_parquet(paths: Iterable[str | Path], out: Path) -> list[str]:
