@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import typer
 
-from dispatch.cli import logs, models
+from dispatch.cli import interrupts, logs, models
 from dispatch.cli.call import call_command
 from dispatch.cli.check import check_command
 from dispatch.cli.choose import choose_command
 from dispatch.cli.compile import compile_command
+from dispatch.cli.entry import Commands
 from dispatch.cli.evaluate import eval_command
 from dispatch.cli.import_ import import_command
 from dispatch.cli.inspect import inspect_command
@@ -16,10 +17,12 @@ from dispatch.cli.list import list_command
 from dispatch.cli.new import new_command
 from dispatch.cli.replay import replay_command
 from dispatch.cli.run import run_command
+from dispatch.cli.streams import occupy
 from dispatch.cli.write import write_command
 
 app = typer.Typer(
     name="kernel",
+    cls=Commands,
     help="Constrained choice for small local language models: it selects among options, it does not plan.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -44,5 +47,7 @@ app.add_typer(models.app, name="models")
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line as a process: its signals and its three streams are its own."""
+    occupy()
+    interrupts.catch()
     app()

@@ -9,8 +9,10 @@ from pathlib import Path
 
 from dispatch.cli.interrupts import Interrupts
 from dispatch.cli.output import note
+from dispatch.cli.streams import stdin_bytes
 from dispatch.session.session import Session
 from kernel.errors import BuildError, CartridgeError, UsageError
+from kernel.textfile import stream_lines, utf8
 
 COMMANDS = ("/join", "/leave")
 
@@ -45,11 +47,12 @@ def requests(source: Path | None, interrupts: Interrupts, carry_out: Command) ->
     """
     for line in _lines(source, interrupts):
         text = line.strip()
-        if not text.startswith("/"):
-            if text:
-                yield text
-            continue
         try:
+            utf8(text, UsageError)
+            if not text.startswith("/"):
+                if text:
+                    yield text
+                continue
             command, _, name = text.partition(" ")
             if command not in COMMANDS or not name.strip():
                 raise UsageError(f"{text!r} is no request; say {' or '.join(f'{word} NAME' for word in COMMANDS)}")
@@ -61,26 +64,32 @@ def requests(source: Path | None, interrupts: Interrupts, carry_out: Command) ->
 
 
 def _lines(source: Path | None, interrupts: Interrupts) -> Iterator[str]:
-    try:
-        if typed(source):
-            with contextlib.suppress(ImportError):
-                import readline  # noqa: F401 - lets input() edit its line
+    if typed(source):
+        yield from _typed_lines(interrupts)
+        return
+    where = "stdin" if source is None or str(source) == "-" else repr(str(source))
+    with contextlib.ExitStack() as stack:
+        try:
+            stream = stdin_bytes() if where == "stdin" else stack.enter_context(Path(str(source)).open("rb"))
+            found = stream_lines(stream, where)
             while True:
                 with interrupts.asking():
-                    line = input("> ")
+                    line = next(found, None)
+                if line is None:
+                    return
                 yield line
-        if source is not None and str(source) != "-":
-            with source.open(encoding="utf-8-sig") as file:
-                yield from file
-            return
-        while True:
+        except OSError as error:
+            raise UsageError(f"run: cannot read requests from {where}: {error.strerror or error}") from error
+
+
+def _typed_lines(interrupts: Interrupts) -> Iterator[str]:
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401 - lets input() edit its line
+    while True:
+        try:
             with interrupts.asking():
-                line = sys.stdin.readline()
-            if not line:
-                return
-            yield line
-    except EOFError:
-        print()
-    except (OSError, UnicodeDecodeError) as error:
-        told = error.strerror if isinstance(error, OSError) else f"not UTF-8: {error}"
-        raise UsageError(f"run: cannot read requests from {str(source or 'stdin')!r}: {told}") from error
+                line = input("> ")
+        except EOFError:
+            print()
+            return
+        yield line

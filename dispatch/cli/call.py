@@ -9,6 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from dispatch.cli.common import (
+    HOTTEST,
+    MOST_SEED,
+    MOST_TOKENS,
     N_CTX,
     AsJson,
     CartridgeName,
@@ -26,9 +29,11 @@ from dispatch.wire.open_arguments import ArgumentWriter, Call
 from dispatch.wire.wire import Wire, form
 
 Request = Annotated[str, typer.Argument(help="What is wanted, in plain words.")]
-Budget = Annotated[int, typer.Option(help="Tokens that the instruction may have.", min=1)]
-Heat = Annotated[float, typer.Option("--temperature", help="Of the arguments; 0 takes the most probable.", min=0)]
-Seed = Annotated[int, typer.Option(help="Of a temperature above 0.")]
+Budget = Annotated[int, typer.Option(help="Tokens that the instruction may have.", min=1, max=MOST_TOKENS)]
+Heat = Annotated[
+    float, typer.Option("--temperature", help="Of the arguments; 0 takes the most probable.", min=0, max=HOTTEST)
+]
+Seed = Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of a temperature above 0.")]
 Dry = Annotated[bool, typer.Option("--dry", help="Do not carry it out.")]
 
 

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dispatch.checker import BUDGET, STEPS, Report, Status, check_cartridge
-from dispatch.cli.common import AsJson, name_values
+from dispatch.cli.common import MOST_TOKENS, AsJson, name_values
 from dispatch.cli.output import failing, note, print_json, print_table, say, shown
 from dispatch.loading.registry import load
 from dispatch.wire.wire import FORMS, Wire
@@ -44,8 +44,8 @@ Models = Annotated[
 Options = Annotated[
     list[str] | None, typer.Option("--option", help="Option of the cartridge, name=value.", show_default="none")
 ]
-Steps = Annotated[int, typer.Option(help="Instructions that the random player gives.", min=1)]
-Budget = Annotated[int, typer.Option(help="Tokens that a prompt may have.", min=1)]
+Steps = Annotated[int, typer.Option(help="Instructions that the random player gives.", min=1, max=1_000_000)]
+Budget = Annotated[int, typer.Option(help="Tokens that a prompt may have.", min=1, max=MOST_TOKENS)]
 
 
 def check_command(

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
-from dispatch.cli.common import N_CTX, AsJson, ContextSize, Model, RuleOption, Threads, load_kernel, make_rule
-from dispatch.cli.output import failing, number, print_json, print_rows, say, shown
+from dispatch.cli.common import (
+    MOST_SEED,
+    N_CTX,
+    AsJson,
+    ContextSize,
+    Model,
+    RuleOption,
+    Threads,
+    load_kernel,
+    make_rule,
+)
+from dispatch.cli.output import failing, number, print_json, print_rows, say, shown, working
+from dispatch.cli.streams import stdin_text
 from kernel.choose.decision import Decision
 from kernel.choose.rule import RuleName
 from kernel.errors import UsageError
+from kernel.textfile import read_lines
 
 SHOWN = 30
 """So many options stand in the table, the most probable first; `--json` has all."""
@@ -32,7 +42,7 @@ Nulls = Annotated[
     list[str] | None,
     typer.Option("--null", help="The same prompt asking for nothing; several are averaged.", show_default="none"),
 ]
-Seed = Annotated[int, typer.Option(help="Of --rule sample.")]
+Seed = Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of --rule sample.")]
 
 
 def choose_command(
@@ -54,29 +64,22 @@ def choose_command(
     Example: choose --prompt "The opposite of open is" --option shut --option opener
     """
     with failing():
-        texts = [*(option or ()), *(_lines(options) if options is not None else ())]
+        texts = [*(option or ()), *filter(None, read_lines(options) if options is not None else ())]
         if not texts:
             raise UsageError("nothing to choose from; give --option TEXT twice or more, or --options FILE")
         made = make_rule(rule or (RuleName.CALIBRATED if null else RuleName.EXACT), seed=seed)
         if made.name is RuleName.CALIBRATED and not null:
             raise UsageError("the rule 'calibrated' needs a --null prompt; give one or use --rule exact")
-        asked = sys.stdin.read() if prompt == "-" else prompt
+        asked = stdin_text() if prompt == "-" else prompt
         with load_kernel(model, n_ctx=n_ctx, threads=threads) as kernel:
             started = time.perf_counter()
-            with Console(stderr=True).status(f"choosing among {len(texts)}"):
+            with working(f"choosing among {len(texts)}"):
                 decision = kernel.choose(asked, texts, null=null or (), rule=made)
             seconds = time.perf_counter() - started
     if as_json:
         print_json(_document(decision, seconds), indent=None)
     else:
         _tell(decision, seconds)
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return [line for line in path.read_text(encoding="utf-8").splitlines() if line]
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--options {str(path)!r}: {error}; give a text file, one option a line") from error
 
 
 def _order(decision: Decision) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,10 +11,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 
-from dispatch.cli.output import note, shown
+from dispatch.cli.output import console, note, shown, working
 from dispatch.loading.registry import load
 from dispatch.session.model_player import leaves
 from dispatch.wire.wire import Wire, form
@@ -41,8 +41,19 @@ LogFiles = Annotated[list[Path], typer.Argument(help="Session logs.", exists=Tru
 Model = Annotated[str, of_model("--model", "-m", help="A name from `models`, hf:OWNER/REPO/FILE.gguf, a path.")]
 RULES = "calibrated, exact, greedy or sample; with a parameter: calibrated:0.5, sample:0.7."
 RuleOption = Annotated[str | None, of_model("--rule", help=RULES, show_default="best")]
-Threads = Annotated[int | None, of_model(help="CPU threads.", min=1, show_default="all cores, at most 8")]
-ContextSize = Annotated[int, of_model("--n-ctx", help="Tokens that the model's memory holds.", min=8)]
+MOST_THREADS = min(512, max(8, 2 * (os.cpu_count() or 1)))
+"""llama.cpp takes 512. Its threads spin while they wait, so more than two a core hold one another up for minutes."""
+Threads = Annotated[
+    int | None, of_model(help="CPU threads.", min=1, max=MOST_THREADS, show_default="all cores, at most 8")
+]
+MOST_TOKENS = 131_072
+"""Of a memory or a budget: far more than any prompt here, and still gigabytes and not the whole machine."""
+ContextSize = Annotated[int, of_model("--n-ctx", help="Tokens that the model's memory holds.", min=8, max=MOST_TOKENS)]
+MOST_SEED = 2**63 - 1
+MOST = 1_000_000_000
+"""Of what is counted in decisions."""
+HOTTEST = 1000.0
+"""A temperature at which every choice is chance."""
 N_CTX = 2048
 """Tokens of memory, unless told otherwise: enough for the prompts of our cartridges."""
 PIPE_SECONDS = 5.0
@@ -58,7 +69,7 @@ def load_kernel(model: str, *, n_ctx: int = N_CTX, threads: int | None = None) -
 
     with progress_bar(model) as progress:
         path = models.resolve(model, progress=progress)
-    with Console(stderr=True).status(f"loading {shown(model)} …"):  # which a pipe does not see
+    with working(f"loading {model} …"):
         return Kernel(LlamaCppBackend(path, n_ctx=n_ctx, threads=threads), cache=models.cache_dir())
 
 
@@ -68,17 +79,17 @@ def progress_bar(name: str) -> Iterator[fetch.Progress]:
 
     Nothing appears when nothing is downloaded.
     """
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+    out = console(stderr=True)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=out, disable=not out.is_terminal) as bar:
         task: TaskID | None = None
         due = 0.0
 
         def report(what: str, done: int, total: int | None) -> None:
             nonlocal task, due
-            if console.is_terminal:
-                task = bar.add_task(name, total=total) if task is None else task
-                bar.update(task, description=f"{name}: {what}", completed=done, total=total)
+            if out.is_terminal:
+                task = bar.add_task(shown(name), total=total) if task is None else task
+                bar.update(task, description=shown(f"{name}: {what}"), completed=done, total=total)
             elif (now := time.monotonic()) >= due:
                 due = now + PIPE_SECONDS
                 note(f"{name}: {what}" + (f" {done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else ""))

@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from dispatch.cli.common import AsJson, CartridgeName, Model, Opcodes, WireForm, tokenizable
-from dispatch.cli.output import failing, print_json, say
+from dispatch.cli.output import failing, print_json, say, working
 from kernel.trie import store
 from kernel.trie.opcodes import OpcodeSet
 
@@ -36,14 +34,9 @@ def compile_command(
     with failing():
         _, literals, vocabulary = tokenizable(name, opcodes, wire, model)
         started = time.perf_counter()
-        with Progress(
-            TextColumn("tokenizing"), BarColumn(), MofNCompleteColumn(), console=Console(stderr=True), transient=True
-        ) as bar:
-            task = bar.add_task("", total=None, visible=False)
+        with working("tokenizing") as status:
             opcode_set = OpcodeSet(
-                literals,
-                vocabulary,
-                progress=lambda done, total: bar.update(task, completed=done, total=total, visible=True),
+                literals, vocabulary, progress=lambda done, total: status.update(f"tokenizing {done} of {total}")
             )
         seconds = time.perf_counter() - started
         tokenizer, fingerprint = vocabulary.fingerprint, opcode_set.fingerprint

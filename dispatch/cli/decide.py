@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import NoReturn
 
 import typer
-from rich.console import Console
 
 from dispatch.cli.common import N_CTX, load_kernel, make_rule
-from dispatch.cli.output import print_json, print_rows, say
+from dispatch.cli.output import print_json, print_rows, say, working
 from dispatch.log.objects import CartridgeRecord
 from dispatch.log.reader import LogReader
 from dispatch.log.records import Header
@@ -48,7 +47,7 @@ def decide_file(
         player = ModelPlayer(kernel, Wire(cartridges, form(header.wire or "compact")), cartridges, chosen)
         changed = changes(header, kernel, name, chosen, {"llama-cpp-python": version("llama-cpp-python")})
         changed += restrategized
-        with Console(stderr=True).status("deciding again"):
+        with working("deciding again"):
             found = decide_again(path, make, player, changed, tolerance=tolerance, last=last)
     if as_json:
         print_json(found)

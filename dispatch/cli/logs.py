@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from dispatch.cli.common import AsJson, LogFiles
-from dispatch.cli.output import failing, note, print_json, print_rows, say
+from dispatch.cli.output import failing, note, print_json, print_rows, say, written
 from dispatch.log.diff import SessionDiff, diff
 from dispatch.log.export import redacted_copy, write_csv, write_parquet
 from dispatch.log.redact import Redactor
@@ -33,7 +33,7 @@ class Format(enum.StrEnum):
 LogFile = typer.Argument(exists=True, dir_okay=False, show_default=False)
 Form = Annotated[Format | None, typer.Option("--format", help="Write every decision as a row instead.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="File for --format; CSV goes to stdout without.")]
-Gap = Annotated[float, typer.Option(help="Log-probabilities no further apart count as equal.", min=0.0)]
+Gap = Annotated[float, typer.Option(help="Log-probabilities no further apart count as equal.", min=0.0, max=1e6)]
 Salt = Annotated[str, typer.Option(help="At least 16 bytes in hexadecimal; a new one is made and told without.")]
 
 
@@ -104,11 +104,10 @@ def _export(files: list[Path], form: Format, output: Path | None, as_json: bool)
         return write_parquet(files, output)
     if output is None:
         return write_csv(files, sys.stdout)
-    try:
-        with output.open("w", encoding="utf-8", newline="") as out:
-            return write_csv(files, out)
-    except OSError as error:
-        raise UsageError(f"stats: cannot write {str(output)!r}: {error.strerror}") from error
+    if any(output.exists() and output.samefile(file) for file in files):
+        raise UsageError(f"stats: {str(output)!r} is one of the logs; give another file")
+    with written(output) as out:
+        return write_csv(files, out)
 
 
 def _print(found: Stats) -> None:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import PositiveInt
+from pydantic import Field
 
-from dispatch.cli.common import load_kernel
+from dispatch.cli.common import MOST_TOKENS, load_kernel
 from dispatch.cli.replay import make_cartridge
 from dispatch.loading.registry import load_all
 from dispatch.log.objects import ModelRecord, RuleRecord
@@ -50,7 +50,7 @@ class Settings:
 
     compiled: Path | None = None
     ledger: bool = True
-    max_tokens: PositiveInt = TOKENS
+    max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] = TOKENS
     on_log_error: OnError = "stop"
     salt: str = ""
 

@@ -2,38 +2,86 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, TextIO
 
 import typer
 from pydantic import BaseModel
 from rich.console import Console
+from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from dispatch.cli.streams import is_utf8, writing
 from kernel.errors import KernelError, UsageError
 from kernel.shown import shown
 
-__all__ = ["failing", "note", "number", "print_json", "print_rows", "print_table", "rows_of", "say", "shown"]
+__all__ = [
+    "console",
+    "failing",
+    "json_text",
+    "note",
+    "number",
+    "print_json",
+    "print_rows",
+    "print_table",
+    "rows_of",
+    "say",
+    "shown",
+    "working",
+    "written",
+]
+
+
+LONGEST = 4000
+"""A line on stderr is cut behind so many characters."""
 
 
 def say(text: str) -> None:
     """Print one line on stdout."""
-    print(shown(text))
+    with writing():
+        print(shown(text))
 
 
 def note(text: str) -> None:
-    """Print one line on stderr."""
-    print(shown(text), file=sys.stderr)
+    """Print one line on stderr; nothing happens where that takes none."""
+    with contextlib.suppress(OSError):
+        print(shown(text if len(text) <= LONGEST else f"{text[:LONGEST]} …"), file=sys.stderr, flush=True)
 
 
 def print_json(value: object, indent: int | None = 2) -> None:
-    """Print one JSON document on stdout; records become objects, and numbers that are not finite null."""
-    print(json.dumps(_plain(value), ensure_ascii=False, indent=indent))
+    """Print one JSON document on stdout."""
+    with writing():
+        print(json_text(value, indent, ascii_only=not is_utf8()))
+
+
+def json_text(value: object, indent: int | None = 2, *, ascii_only: bool = False) -> str:
+    """Return a value as JSON, with every character that could steer a terminal as an escape.
+
+    Records become objects, and numbers that are not finite null.
+
+    >>> print(json_text({"said": "\x9b2Jé"}, indent=None))
+    {"said": "\\u009b2Jé"}
+    """
+    text = json.dumps(_plain(value), ensure_ascii=ascii_only, indent=indent)
+    return re.sub(r"[^ -~\n]", lambda c: c[0] if c[0].isprintable() else json.dumps(c[0])[1:-1], text)
+
+
+@contextmanager
+def written(path: Path) -> Iterator[TextIO]:
+    """Give a file to write text into; raises UsageError where that cannot be."""
+    try:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            yield file
+    except OSError as error:
+        raise UsageError(f"{str(path)!r} cannot be written: {error.strerror or error}") from error
 
 
 def _plain(value: Any) -> Any:
@@ -74,10 +122,19 @@ def print_rows(heads: Sequence[str], rows: Iterable[Sequence[str | Text]], more:
 
 def print_table(table: Table) -> None:
     """Print a table on stdout; in a pipe, which has no width to wrap at, every row is one line."""
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=400)
-    console.print(table)
+    out = console()
+    with writing():
+        (out if out.is_terminal else console(width=400)).print(table)
+
+
+def console(*, stderr: bool = False, width: int | None = None) -> Console:
+    """Return a console that takes all text as it is: no markup, no emoji codes, no colours of its own."""
+    return Console(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
+
+
+def working(what: str) -> Status:
+    """Return a context in which a terminal shows what goes on; a pipe does not see it."""
+    return console(stderr=True).status(shown(what))
 
 
 @contextmanager

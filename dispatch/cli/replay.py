@@ -14,11 +14,13 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
-from dispatch.cli.common import N_CTX, LogFiles, Threads
+from dispatch.cli import output
+from dispatch.cli.common import MOST, MOST_TOKENS, N_CTX, LogFiles, Threads
 from dispatch.cli.decide import decide_file
 from dispatch.cli.frame import Frame
 from dispatch.cli.keys import keys
 from dispatch.cli.output import failing, note, print_json, say, shown
+from dispatch.cli.streams import writing
 from dispatch.loading import registry
 from dispatch.log.cursor import Cursor
 from dispatch.log.objects import CartridgeRecord
@@ -37,9 +39,11 @@ FRAMES = 30.0
 """Pictures a second, at most."""
 
 Headless = Annotated[bool, typer.Option("--headless", help="Verify only, show nothing.")]
-Speed = Annotated[float, typer.Option(help="Show it so many times as fast as it was played.")]
-First = Annotated[int, typer.Option("--from", help="Show from this decision on; what is before is verified.", min=1)]
-Last = Annotated[int | None, typer.Option("--to", help="Stop after this decision.", min=0)]
+Speed = Annotated[float, typer.Option(help="Show it so many times as fast as it was played.", max=1e6)]
+First = Annotated[
+    int, typer.Option("--from", help="Show from this decision on; what is before is verified.", min=1, max=MOST)
+]
+Last = Annotated[int | None, typer.Option("--to", help="Stop after this decision.", min=0, max=MOST)]
 Keys = Annotated[bool, typer.Option("--step", help="Step with the keyboard.")]
 Specs = Annotated[
     list[str] | None,
@@ -52,14 +56,20 @@ OtherModel = Annotated[
 OtherRule = Annotated[str | None, typer.Option("--rule", help="Of --decide: another rule.", show_default="the log's")]
 OtherContext = Annotated[
     int | None,
-    typer.Option("--n-ctx", help="Of --decide: tokens that the model's memory holds.", min=8, show_default=str(N_CTX)),
+    typer.Option(
+        "--n-ctx",
+        help="Of --decide: tokens that the model's memory holds.",
+        min=8,
+        max=MOST_TOKENS,
+        show_default=str(N_CTX),
+    ),
 ]
 OtherStrategy = Annotated[
     str | None,
     typer.Option("--strategy", help="Of --decide: another strategy, by its id.", show_default="the log's"),
 ]
 Tolerance = Annotated[
-    float, typer.Option(help="Of --decide: choices with a smaller margin may come out differently.", min=0.0)
+    float, typer.Option(help="Of --decide: choices with a smaller margin may come out differently.", min=0.0, max=1e6)
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document (implies --headless).")]
 
@@ -86,7 +96,7 @@ def replay_command(
     Exits with 0 when everything verifies, with 1 when a log is damaged, unfinished or differs. With --decide also
     with 1 when the same model and rule choose differently where the margin is not below the tolerance.
     """
-    console = Console()
+    console = output.console()
     make = partial(make_cartridge, specs=cartridge or ())
     with failing():
         if speed <= 0:
@@ -158,7 +168,8 @@ def _show(
                 _animate(run, console, speed, first)
             else:
                 for latest in deque(run, maxlen=1):
-                    console.print(Frame(latest))
+                    with writing():
+                        console.print(Frame(latest))
         except KeyboardInterrupt:
             _say([run.report()])
             raise typer.Exit(130) from None
@@ -242,6 +253,6 @@ def _draw(cursor: Cursor, console: Console, number: str) -> None:
     foot = "\n".join([*told, HELP])
     console.clear()
     if cursor.step is None:
-        console.print("at the start, before any decision", foot, sep="\n", markup=False)
+        console.print("at the start, before any decision", foot, sep="\n")
     else:
         console.print(Frame(cursor.step, ledger=True, foot=foot))

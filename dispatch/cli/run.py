@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import fields
@@ -13,10 +11,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from dispatch.cli.asking import requests, typed, waits_for_requests
 from dispatch.cli.common import (
+    MOST,
+    MOST_SEED,
     N_CTX,
     ContextSize,
     Model,
@@ -29,10 +28,12 @@ from dispatch.cli.common import (
 )
 from dispatch.cli.interrupts import Interrupts
 from dispatch.cli.opening import PLAYERS, Opened, Settings, Wanted, begin, go_on
-from dispatch.cli.output import failing, note, print_json
+from dispatch.cli.output import failing, note, print_json, working
 from dispatch.cli.stage import Stage
+from dispatch.cli.streams import GONE, abandon
 from dispatch.cli.summary import summary, tell
 from dispatch.loading import registry
+from dispatch.loading.error_line import error_line
 from dispatch.loading.options import checked
 from dispatch.log.records import Ending
 from dispatch.log.redact import Redactor
@@ -48,11 +49,15 @@ played, of_requests, of_log, of_output, rarely = (
 )
 
 Names = Annotated[list[str] | None, typer.Argument(help="Cartridges, see `list`.", metavar="CARTRIDGE...")]
-Seed = Annotated[int, played(help="Everything random follows from it.")]
+Seed = Annotated[int, played(help="Everything random follows from it.", min=0, max=MOST_SEED)]
 Opcodes = Annotated[str | None, played(help="Opcode set: tetris has place, moves.", show_default=False)]
 Option = Annotated[list[str] | None, played("--option", help="Option of a cartridge, name=value.", show_default=False)]
-Pieces = Annotated[int | None, played(help="Stop after so many pieces (tetris).", min=1, show_default="no limit")]
-Decisions = Annotated[int | None, played(help="Stop after so many decisions.", min=1, show_default="no limit")]
+Pieces = Annotated[
+    int | None, played(help="Stop after so many pieces (tetris).", min=1, max=MOST, show_default="no limit")
+]
+Decisions = Annotated[
+    int | None, played(help="Stop after so many decisions.", min=1, max=MOST, show_default="no limit")
+]
 RESUME = "Go on with the session of this log; cartridges that are not installed are named."
 Resume = Annotated[Path | None, played("--resume", help=RESUME, show_default=False)]
 Who = Annotated[str, of_model("--player", help="model, planner or random.")]
@@ -155,14 +160,15 @@ def run_command(
         _play(session, stage, source, interrupts, unattended=goal is not None, forgiving=forgiving)
         told = summary(session, opened.wanted)
         session.end_log()
+        interrupts.over()
         if as_json:
             print_json(told, indent=None)
         else:
             stage.end()
             tell(told)
         _tell_log(opened)
-        if session.ending is Ending.INTERRUPTED and interrupts.number is not None:
-            raise typer.Exit(interrupts.exit_code)
+        if session.ending is Ending.INTERRUPTED:
+            raise typer.Exit(interrupts.exit_code or GONE)
         if session.tally.failed:
             raise typer.Exit(1)
 
@@ -200,9 +206,9 @@ def _play(
         session.close(Ending.INTERRUPTED, "stopped by a person")
     except BrokenPipeError:
         session.close(Ending.INTERRUPTED, "nobody reads the output any more")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KernelError as error:
-        session.close(Ending.ERROR, str(error))
+        abandon()
+    except Exception as error:
+        session.close(Ending.ERROR, str(error) if isinstance(error, KernelError) else error_line(error))
         if not isinstance(error, LogError):
             session.end_log()
         raise
@@ -225,7 +231,7 @@ def _carry_out(session: Session, interrupts: Interrupts, command: str, name: str
 
 def _prepare(session: Session, interrupts: Interrupts) -> None:
     """Read what stays the same; as nothing is at stake, one Ctrl-C is enough."""
-    with Console(stderr=True).status("reading what stays the same"), interrupts.asking():
+    with working("reading what stays the same"), interrupts.asking():
         session.prepare()
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dispatch.cli.common import N_CTX, AsJson, ContextSize, Model, Threads, load_kernel
+from dispatch.cli.common import HOTTEST, MOST_SEED, MOST_TOKENS, N_CTX, AsJson, ContextSize, Model, Threads, load_kernel
 from dispatch.cli.output import failing, note, print_json, say
 from dispatch.wire.value import SCHEMA, TOKENS, Value, write
 
@@ -17,9 +17,9 @@ Schema = Annotated[
 ]
 About = Annotated[str, typer.Option("--prompt", help="What it is to be about.", show_default="anything")]
 Raw = Annotated[bool, typer.Option("--raw", help="Hold nothing: what the model writes alone.")]
-Budget = Annotated[int, typer.Option(help="Tokens that the value may have.", min=1)]
-Temperature = Annotated[float, typer.Option(help="0 takes the most probable token.", min=0)]
-Seed = Annotated[int, typer.Option(help="Of a temperature above 0.")]
+Budget = Annotated[int, typer.Option(help="Tokens that the value may have.", min=1, max=MOST_TOKENS)]
+Temperature = Annotated[float, typer.Option(help="0 takes the most probable token.", min=0, max=HOTTEST)]
+Seed = Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of a temperature above 0.")]
 
 
 def write_command(

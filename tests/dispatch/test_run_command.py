@@ -351,7 +351,7 @@ def test_lines_that_are_no_requests_are_refused(wishes: dict[str, str], typed: s
 
 def test_a_file_of_requests_that_cannot_be_read_is_misuse(tmp_path: Path, wishes: dict[str, str]) -> None:
     """Missing, or not text."""
-    (tmp_path / "bytes").write_bytes(b"\xff\xfe\xff")
+    (tmp_path / "bytes").write_bytes(b"n\xf6\n")
     for name, said in (("none", "No such file"), ("bytes", "not UTF-8")):
         code, _, err = run("home", "--requests", tmp_path / name, "--headless")
         assert code == 2
