@@ -73,6 +73,9 @@ class ActingEngine(Engine, Protocol):
 
     `apply` raises ActionFailedError where the action was tried and failed; the engine is then as it was. Sessions are
     the only ones that call it. A check, a replay and a resumed log call `recall` instead.
+
+    A copy acts as well: its `apply` would move the same device. So a planner that looks ahead calls `recall` on copies,
+    with an answer that it expects, or looks at nothing but the state.
     """
 
     def recall(self, instruction: Instruction, result: str) -> None:

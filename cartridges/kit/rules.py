@@ -24,7 +24,7 @@ def hashed(text: str) -> str:
     >>> hashed("north")
     'b2:d40a7f0746298c55'
     """
-    return "b2:" + hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+    return "b2:" + hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def refusal(engine: Engine, instruction: Instruction) -> IllegalInstructionError:

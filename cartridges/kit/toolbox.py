@@ -17,7 +17,7 @@ from rich.table import Table
 from cartridges.kit.rules import hashed, own
 from kernel.canon import canonical
 from kernel.contract import Cartridge, Engine, Option
-from kernel.errors import CartridgeError, IllegalInstructionError, OpcodeError, did_you_mean
+from kernel.errors import ActionFailedError, CartridgeError, IllegalInstructionError, OpcodeError, did_you_mean
 from kernel.opcode import Halt, Instruction, commands
 from kernel.opcode.opcode import SchemaOpcode
 from kernel.opcode.tools import function_name, read_tools
@@ -28,8 +28,15 @@ NOTHING = "N/A"
 Handler = Callable[..., Any]
 
 
+LONGEST_ANSWER = 100_000
+"""Characters of an answer that are kept; how many there were is said in place of the rest."""
+
+LONGEST_SUMMARY = 120
+"""Characters of a cartridge's summary: one line."""
+
+
 def toolbox(name: str, file: Path, handlers: ModuleType, *, version: str = "1") -> Cartridge:
-    """Return the cartridge of a tool list; `handlers` has a function for each method, `-` in it as `_`.
+    """Return the cartridge of a tool list; `handlers` has a function for each method, named by `function_name`.
 
     Raises CartridgeError when a tool of the file cannot be held or has no function.
     """
@@ -39,24 +46,32 @@ def toolbox(name: str, file: Path, handlers: ModuleType, *, version: str = "1") 
     functions: dict[str, Handler] = {}
     for opcode in found.opcodes:
         function = getattr(handlers, function_name(opcode.method), None)
+        if function is None:  # a module written before names such as `print` were given a `_`
+            function = getattr(handlers, opcode.method.replace("-", "_"), None)
         if not callable(function):
             raise CartridgeError(f"{handlers.__name__} has no function {function_name(opcode.method)!r}")
         functions[opcode.method] = function
     opcodes = {opcode.method: opcode for opcode in found.opcodes}
+    summary = f"{len(opcodes)} tools out of {file.name}: {', '.join(itertools.islice(opcodes, 4))}"
+    if len(opcodes) > 4 or len(summary) > LONGEST_SUMMARY:
+        summary = f"{summary[: LONGEST_SUMMARY - 4]} ..."
     return Cartridge(
         name=name,
         version=version,
-        summary=f"{len(opcodes)} tools out of {file.name}: {', '.join(itertools.islice(opcodes, 4))}"
-        + (" ..." if len(opcodes) > 4 else ""),
+        summary=summary,
         opcodes=(*found.opcodes, Halt),
         engine=lambda: Tools(name, opcodes, functions),
         view=ToolView(found.opcodes),
         takes_requests=True,
+        acts_outside=True,
     )
 
 
 class Tools:
-    """Carries out calls and remembers them; any call with valid arguments is legal at any time."""
+    """Carries out calls and remembers them; any call with valid arguments is legal at any time.
+
+    What the functions do is outside: only `apply` calls one, `recall` takes a call and its answer as given.
+    """
 
     def __init__(self, name: str, opcodes: Mapping[str, type[SchemaOpcode]], functions: Mapping[str, Handler]) -> None:
         self.name = name
@@ -76,26 +91,27 @@ class Tools:
         return self._listed
 
     def apply(self, instruction: Instruction) -> str:
-        """Call the function and return what it says; an exception of its own becomes part of that."""
-        opcode = self._opcodes.get(instruction.method)
-        if opcode is None or instruction.cartridge != self.name:
-            raise IllegalInstructionError(
-                f"{self.name}: no tool {instruction.name!r}{did_you_mean(instruction.method, self._opcodes)}"
-            )
+        """Call the function and return what it says.
+
+        Raises ActionFailedError, and remembers nothing, when the function raises or returns what is no JSON.
+        """
+        values = self._arguments(instruction)
         try:
-            values = opcode.from_arguments(instruction.arguments).values
-        except OpcodeError as error:
-            raise IllegalInstructionError(f"{self.name}.{error}") from error
-        try:
-            answer = self._functions[instruction.method](**values)
-        except Exception as error:  # what is filled in there is not ours
-            answer = f"{type(error).__name__}: {error}"
-        said = answer if isinstance(answer, str) else canonical(answer)
+            said = in_words(self._functions[instruction.method](**values))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # of the functions, which are not ours; SystemExit among them
+            raise ActionFailedError(f"{instruction.name}: {_kind(error)}") from error
         self.calls.append((instruction, said))
         return said
 
+    def recall(self, instruction: Instruction, result: str) -> None:
+        """Remember a call that gave this answer, without calling anything."""
+        self._arguments(instruction)
+        self.calls.append((instruction, result))
+
     def copy(self) -> Self:
-        """Return tools that remember the same calls; what the functions keep for themselves is shared."""
+        """Return tools that remember the same calls. They act as well: what the functions do and keep is shared."""
         other = copy.copy(self)
         other.calls = self.calls.copy()
         return other
@@ -111,6 +127,18 @@ class Tools:
     def summary(self) -> Mapping[str, int | float | str]:
         """Return how many calls were carried out."""
         return {"calls": len(self.calls)}
+
+    def _arguments(self, instruction: Instruction) -> dict[str, Any]:
+        """Return the arguments of a call; raises IllegalInstructionError for one that is not legal."""
+        opcode = self._opcodes.get(instruction.method)
+        if opcode is None or instruction.cartridge != self.name:
+            raise IllegalInstructionError(
+                f"{self.name}: no tool {instruction.name!r}{did_you_mean(instruction.method, self._opcodes)}"
+            )
+        try:
+            return opcode.from_arguments(instruction.arguments).values
+        except OpcodeError as error:
+            raise IllegalInstructionError(f"{self.name}.{error}") from error
 
 
 class ToolView:
@@ -148,3 +176,25 @@ def tool_line(opcode: type[SchemaOpcode]) -> str:
     told = " ".join((opcode.__doc__ or "").split())
     first = told.split(". ")[0].rstrip(".")
     return f"{opcode.method}({names}): {first[:200]}"
+
+
+def in_words(answer: object) -> str:
+    """Return an answer as text: text as it is, all else as JSON, both cut after LONGEST_ANSWER characters.
+
+    Raises TypeError, ValueError or RecursionError for what JSON cannot hold.
+
+    >>> in_words("on"), in_words([1, None]), len(in_words("x" * 10_000_000))
+    ('on', '[1,null]', 100027)
+    """
+    said = str.__str__(answer) if isinstance(answer, str) else canonical(answer)
+    if len(said) > LONGEST_ANSWER:
+        said = f"{said[:LONGEST_ANSWER]} ... of {len(said)} characters"
+    return said.encode("utf-8", "backslashreplace").decode("utf-8")  # half of a surrogate pair is no text
+
+
+def _kind(error: BaseException) -> str:
+    """Return type and text of an exception, of which nothing is known, cut as an answer is."""
+    try:
+        return in_words(f"{type(error).__name__}: {error}".removesuffix(": "))
+    except Exception:  # its own __str__
+        return type(error).__name__

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from typing import Any
 
+from dispatch.checker.outside import ANSWER
 from dispatch.checker.report import FaultError, SkipError
 from dispatch.checker.subject import SHORT, Subject, part, trace
 from kernel.contract import Engine
@@ -122,6 +124,39 @@ def refusals(subject: Subject) -> str:
             _refused(f"seed {seed}, after the end ({ended})", engine, subject.instructions[0])
             tried += 1
     return f"{tried} instructions refused"
+
+
+def recalls(subject: Subject) -> str:
+    """What acts outside is declared, and recalled in place of carried out."""
+    if not subject.cartridge.acts_outside:
+        if callable(getattr(subject.engine(subject.seeds[0]), "recall", None)):
+            raise FaultError("its engine has recall(), but acts_outside=False, so replays carry everything out again")
+        return "nothing acts outside"
+    recalled = 0
+    for seed in subject.seeds:
+        rng = random.Random(seed)
+        for where, engine in subject.game(seed):
+            before, instruction = engine.state_hash(), rng.choice(engine.legal())
+            hashes = []
+            for twin in (engine.copy(), engine.copy()):
+                _recall(twin, instruction)
+                hashes.append(twin.state_hash())
+            if len(set(hashes)) > 1:
+                raise FaultError(f"{where}: recall of {instruction!r} leads to two states, {hashes!r}")
+            for illegal in subject.foreign():
+                try:
+                    _recall(engine, illegal)
+                except IllegalInstructionError:
+                    continue
+                raise FaultError(f"{where}: {illegal!r} is not legal, yet it can be recalled")
+            if engine.state_hash() != before:
+                raise FaultError(f"{where}: recall of what is not legal, or on a copy, changed the engine")
+            recalled += 1
+    return f"{recalled} instructions recalled with the answer {ANSWER!r}; nothing was carried out in any check"
+
+
+def _recall(engine: Any, instruction: Instruction) -> None:
+    engine.recall(instruction, ANSWER)
 
 
 def summaries(subject: Subject) -> str:

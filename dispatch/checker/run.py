@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from dispatch.checker import declaration, engine, planner, prompts
+from dispatch.checker.outside import harmless
 from dispatch.checker.report import FaultError, Finding, Report, SkipError, Status
 from dispatch.checker.subject import BUDGET, STEPS, Subject, Trace
 from dispatch.loading.error_line import error_line
@@ -24,6 +25,7 @@ CHECKS: tuple[Check, ...] = (
     engine.copies,
     engine.random_player,
     engine.refusals,
+    engine.recalls,
     engine.summaries,
     planner.plans,
     declaration.pictures,
@@ -49,7 +51,7 @@ def check_cartridge(
     seeds: Sequence[int] = (0, 1, 2),
     elsewhere: Callable[[Sequence[int], int], Sequence[Trace]] | None = None,
 ) -> Report:
-    """Check whether a cartridge keeps the contract of `kernel.contract`.
+    """Check whether a cartridge keeps the contract of `kernel.contract`. What acts outside is not carried out.
 
     Args:
         cartridge: what is checked; its engines are made anew for each check.
@@ -66,7 +68,7 @@ def check_cartridge(
     """
     if not seeds or steps < 1 or budget < 1:
         raise UsageError(f"seeds={seeds!r}, steps={steps!r}, budget={budget!r}: a check needs at least one of each")
-    subject = Subject(cartridge, vocabularies or {}, wires or {}, steps, budget, tuple(seeds), elsewhere)
+    subject = Subject(harmless(cartridge), vocabularies or {}, wires or {}, steps, budget, tuple(seeds), elsewhere)
     findings = tuple(_finding(check, subject) for check in CHECKS)
     return Report(cartridge.name, cartridge.version, findings)
 

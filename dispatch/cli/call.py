@@ -27,6 +27,7 @@ from dispatch.cli.output import failing, note, print_json, say
 from dispatch.loading.registry import load
 from dispatch.wire.open_arguments import ArgumentWriter, Call
 from dispatch.wire.wire import Wire, form
+from kernel.errors import ActionFailedError
 
 Request = Annotated[str, typer.Argument(help="What is wanted, in plain words.")]
 Budget = Annotated[int, typer.Option(help="Tokens that the instruction may have.", min=1, max=MOST_TOKENS)]
@@ -53,6 +54,8 @@ def call_command(
 ) -> None:
     """Let the model call a cartridge: it chooses the method and writes the arguments, which always fit their schema.
 
+    Exits with 1 when what it does fails; then --json has "error" in place of "result".
+
     Example: call ./mytools "how warm will it be in Paris?"
     """
     with failing(), ExitStack() as stack:
@@ -71,24 +74,33 @@ def call_command(
             seed=seed,
         )
         seconds = time.perf_counter() - started
-        result = None if dry else engine.apply(called.instruction)
+        result: str | None = None
+        failed: str | None = None
+        try:
+            result = None if dry else engine.apply(called.instruction)
+        except ActionFailedError as error:
+            failed = str(error) or type(error).__name__
     if called.written.closed:
         note(f"note: the budget of {max_tokens} tokens was used up; the rest was closed for the model")
     if as_json:
-        print_json(_document(called, result, seconds))
-        return
-    say(repr(called.instruction))
-    if result is not None:
-        say(result)
+        came: dict[str, str | None] = {"result": result} if failed is None else {"error": failed}
+        print_json(_document(called, came, seconds))
+    else:
+        say(repr(called.instruction))
+        if result is not None:
+            say(result)
+    if failed is not None:
+        note(f"error: {failed}")
+        raise typer.Exit(1)
 
 
-def _document(called: Call, result: str | None, seconds: float) -> dict[str, Any]:
+def _document(called: Call, came: dict[str, str | None], seconds: float) -> dict[str, Any]:
     written, decision = called.written, called.decision
     return {
         "cartridge": called.instruction.cartridge,
         "method": called.instruction.method,
         "arguments": called.instruction.args,
-        "result": result,
+        **came,
         "text": written.text,
         "methods": {} if decision is None else {t: round(p, 4) for t, p in decision.probabilities.items()},
         "chosen_tokens": written.chosen,

@@ -59,7 +59,7 @@ def check_command(
     """Check that a cartridge keeps the contract. Exits with 1 when it does not.
 
     Same seed same states, plans legal and reached, copies independent, null prompts blank, requests only data, every
-    opcode compiled and parsed back, and so on.
+    opcode compiled and parsed back, and so on. What a cartridge does outside (acts_outside) is not carried out.
 
     Example: check ./robot2
     """
@@ -130,10 +130,11 @@ def _elsewhere(spec: str, options: Mapping[str, str]) -> Callable[[Sequence[int]
     def play(seeds: Sequence[int], steps: int) -> list[list[str]]:
         code = (
             "import json, sys\n"
+            "from dispatch.checker.outside import harmless\n"
             "from dispatch.checker.subject import trace\n"
             "from dispatch.loading.registry import load\n"
             "spec, options, seeds, steps = json.loads(sys.argv[1])\n"
-            "make = load(spec, **options).engine\n"
+            "make = harmless(load(spec, **options)).engine\n"
             "print('\\0' + json.dumps([trace(make(), seed, steps) for seed in seeds]))\n"
         )
         command = [sys.executable, "-c", code, json.dumps([spec, options, list(seeds), steps])]

@@ -11,7 +11,7 @@ import typer
 from dispatch.cli.common import AsJson
 from dispatch.cli.output import failing, note, print_json, say
 from dispatch.cli.streams import stdin_text
-from dispatch.loading.toolwriter import write
+from dispatch.loading.toolwriter import writable, write
 from kernel.errors import UsageError
 from kernel.opcode.tools import Imported, read_tools
 
@@ -29,7 +29,7 @@ def import_command(source: Source, output: Output, strict: Strict = False, as_js
     Example: import tools.json -o cartridges/mytools
     """
     with failing():
-        found = read_tools(stdin_text() if source == "-" else Path(source))
+        found = writable(read_tools(stdin_text() if source == "-" else Path(source)))
         if strict and found.refusals:
             raise UsageError(f"{len(found.refusals)} refused, the first: {found.refusals[0].reason}")
         for refusal in found.refusals:

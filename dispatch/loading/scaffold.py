@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import importlib.resources
-import importlib.util
 import re
 import shutil
-import sys
 from pathlib import Path
 
 from dispatch.loading.folder import check_new, filled
-from kernel.errors import UsageError
 
 TEMPLATE = Path(str(importlib.resources.files("cartridges"))) / "template"
 WORD = "template"
@@ -28,10 +25,6 @@ def write(name: str, into: Path) -> list[Path]:
     """
     target = into / name
     check_new(name, target)
-    if name in sys.stdlib_module_names or importlib.util.find_spec(name) is not None:
-        raise UsageError(
-            f"Python has a module {name!r} already, which could not be told apart; a name such as '{name}2' would do"
-        )
     named = re.compile(rf"\b{WORD}\b|(?<=test_){WORD}\b")
     with filled(target) as fresh:
         shutil.copytree(TEMPLATE, fresh, ignore=SKIPPED, dirs_exist_ok=True)

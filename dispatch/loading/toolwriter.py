@@ -1,46 +1,46 @@
-"""Writes the cartridge of an imported tool list: the list itself, and a function to fill in for each tool."""
+"""Writes the cartridge of an imported tool list: the list itself, and a function to fill in for each tool.
 
-from __future__ import annotations
-
-import json
-import keyword
-from pathlib import Path
-
-from dispatch.loading.folder import check_new, filled
-from kernel.errors import UsageError
-from kernel.opcode.opcode import SchemaOpcode
-from kernel.opcode.tools import Imported, Tool, function_name
-
-INIT = '''"""{count} tools out of {source}. What they do stands in `handlers.py`; what they take, in `tools.json`."""
-
-from __future__ import annotations
-
-from pathlib import Path
-
-from cartridges.kit.toolbox import toolbox
-from kernel.contract import Cartridge
-
-from . import handlers
-
-
-def make() -> Cartridge:
-    """Return the cartridge."""
-    return toolbox({name!r}, Path(__file__).with_name("tools.json"), handlers)
-'''
-
-HANDLERS = '''"""What the tools do: fill the functions in. Arguments have been checked; what is returned is shown.
-
-An argument that was left out of a call is not passed, so its default here is what it means.
+Everything that comes out of the list enters the Python files as a constant of a syntax tree (`pycode`), and tools.json
+as JSON that is read back before it is written.
 """
 
 from __future__ import annotations
 
+import ast
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dispatch.loading import pycode
+from dispatch.loading.folder import check_new, filled
+from kernel.errors import CartridgeError, KernelError
+from kernel.opcode.opcode import SchemaOpcode
+from kernel.opcode.tools import Imported, Refusal, Tool, function_name, read_tools
+
+INIT = '''"doc"
+from __future__ import annotations
+from pathlib import Path
+from cartridges.kit.toolbox import toolbox
+from kernel.contract import Cartridge
+from . import handlers
+def make() -> Cartridge:
+    """Return the cartridge."""
+    return toolbox("name", Path(__file__).with_name("tools.json"), handlers)
+'''
+
+HANDLERS = '''"""What the tools do: fill the functions in. Arguments have been checked; what is returned is shown.
+
+An argument that was left out of a call is not passed, so its default here is what it means. What a function raises is
+shown as a failure, and the session remembers no such call.
+"""
+from __future__ import annotations
 from typing import Any
 '''
 
 README = """# {name}
 
-{count} tools, imported from {source}. Fill in `handlers.py`, then:
+{count} tools, imported from `{source}`. Fill in `handlers.py`, then:
 
     python -m kernel call ./{name} "a request in plain words"
 
@@ -50,28 +50,80 @@ The arguments of a call always satisfy the schemas in `tools.json`. What of them
 
 PYTHON = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "array": "list[Any]"}
 
+LONGEST = 100
+"""Characters of a description that stand below a function, and of the name of the file that was imported."""
+
+
+def writable(found: Imported) -> Imported:
+    """Return what of a tool list can be written: a tool that would not be read back as it is becomes a refusal."""
+    kept: list[tuple[Tool, type[SchemaOpcode]]] = []
+    refusals = list(found.refusals)
+    for tool, opcode in zip(found.tools, found.opcodes, strict=True):
+        try:
+            pycode.source(ast.Module([_handler(opcode, tool)], []))
+            again = read_tools(json.loads(_json([tool])))
+        except (KernelError, ValueError, TypeError, RecursionError) as error:
+            reason = f"{tool.name}: cannot be written: {error}"
+        else:
+            if [each.method for each in again.opcodes] == [opcode.method]:
+                kept.append((tool, opcode))
+                continue
+            reason = f"{tool.name}: is read back in another way"
+        refusals.append(Refusal(tool.name, reason))
+    tools, opcodes = tuple(tool for tool, _ in kept), tuple(opcode for _, opcode in kept)
+    notes = tuple(note for note in found.notes if note.tool not in {r.tool for r in refusals[len(found.refusals) :]})
+    return replace(found, tools=tools, opcodes=opcodes, refusals=tuple(refusals), notes=notes)
+
 
 def write(found: Imported, target: Path, source: str) -> list[Path]:
     """Write the cartridge into a new folder, whose name it gets; return its files.
 
+    Args:
+        found: as `writable` returns it.
+        source: the name of what was imported.
     Raises:
-        UsageError: a folder that is there already, or whose name no cartridge can have; no tool to write.
-        CartridgeError: it cannot be written; nothing is left then.
+        UsageError: a folder that is there already, or whose name no cartridge can have.
+        CartridgeError: no tool to write, or it cannot be written; nothing is left then.
     """
-    name = target.name
+    name, count = target.name, len(found.tools)
     check_new(name, target)
     if not found.tools:
-        raise UsageError(f"{source}: there is no tool to import")
+        raise CartridgeError(f"{source}: there is no tool to import")
+    handlers = ast.parse(HANDLERS)
+    handlers.body += map(_handler, found.opcodes, found.tools)
     texts = {
-        "__init__.py": INIT.format(count=len(found.tools), source=source, name=name),
-        "handlers.py": HANDLERS + "".join(map(_handler, found.opcodes, found.tools)),
-        "tools.json": json.dumps({"tools": list(map(_plain, found.tools))}, ensure_ascii=False, indent=2) + "\n",
-        "README.md": README.format(count=len(found.tools), source=source, name=name),
+        "__init__.py": pycode.source(_init(name, count, source)),
+        "handlers.py": pycode.source(handlers),
+        "tools.json": _json(found.tools),
+        "README.md": README.format(count=count, source=_span(source[:LONGEST]), name=name),
     }
     with filled(target) as fresh:
         for file, text in texts.items():
-            (fresh / file).write_text(text, "utf-8")
+            (fresh / file).write_text(text, "utf-8", newline="\n")
     return sorted(target.iterdir())
+
+
+def _init(name: str, count: int, source: str) -> ast.Module:
+    what = f"{count} tools out of {source[:LONGEST]}"
+    texts: dict[object, str] = {
+        "doc": f"{what}. What they do stands in `handlers.py`; what they take, in `tools.json`.",
+        "name": name,
+    }
+    tree = ast.parse(INIT)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant):
+            node.value = texts.get(node.value, node.value)
+    return tree
+
+
+def _json(tools: tuple[Tool, ...] | list[Tool]) -> str:
+    """Return a tool list as JSON; raises ValueError or TypeError for what would be read back as something else."""
+    plain = {"tools": [_plain(tool) for tool in tools]}
+    text = json.dumps(plain, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    text.encode("utf-8")
+    if json.loads(text) != plain:
+        raise ValueError("its JSON is read back as something else")
+    return text
 
 
 def _plain(tool: Tool) -> dict[str, object]:
@@ -79,28 +131,23 @@ def _plain(tool: Tool) -> dict[str, object]:
     return {"name": tool.name, "description": tool.description, "inputSchema": schema}
 
 
-def _handler(opcode: type[SchemaOpcode], tool: Tool) -> str:
-    """Return a function with the arguments of a tool, or with any where Python cannot spell their names."""
-    arguments = opcode.arguments()
-    if all(a.name.isidentifier() and not keyword.iskeyword(a.name) for a in arguments):
-        typed = [f"{a.name}: {_annotation(tool, a.name)}" for a in arguments if a.required]
-        typed += [f"{a.name}: {_annotation(tool, a.name)} | None = None" for a in arguments if not a.required]
-        listed = "*, " + ", ".join(typed) if typed else ""
-    else:
-        listed = "**arguments: Any"
-    head = f"def {function_name(opcode.method)}({listed}) -> Any:"
-    if len(head) > 120:
-        inner = "".join(f"    {part},\n" for part in ["*", *typed])
-        head = f"def {function_name(opcode.method)}(\n{inner}) -> Any:"
-    return f'\n\n{head}\n    """{_sentence(tool)}"""\n    return {f"{tool.name} is not filled in yet"!r}\n'
+def _handler(opcode: type[SchemaOpcode], tool: Tool) -> ast.FunctionDef:
+    parameters = [pycode.Parameter(a.name, _annotation(tool, a.name), a.required) for a in opcode.arguments()]
+    doc = _cut(tool.description) or _cut(tool.name) or opcode.method
+    return pycode.function(function_name(opcode.method), parameters, doc, f"{tool.name} is not filled in yet")
+
+
+def _cut(text: str) -> str:
+    return " ".join(text.split())[:LONGEST]
 
 
 def _annotation(tool: Tool, name: str) -> str:
-    part = (tool.schema or {}).get("properties", {}).get(name, {})
+    part: Any = (tool.schema or {}).get("properties", {}).get(name, {})
     kind = part.get("type") if isinstance(part, dict) else None
     return PYTHON.get(kind, "Any") if isinstance(kind, str) else "Any"
 
 
-def _sentence(tool: Tool) -> str:
-    told = " ".join(tool.description.split()).replace("\\", "\\\\").replace('"""', "'''").rstrip('"')
-    return told[:100] or tool.name
+def _span(text: str) -> str:
+    """Return text as it can stand between two backticks of Markdown."""
+    shown = [c if c.isprintable() and c != "`" else ascii(c)[1:-1] if c != "`" else "\\x60" for c in text]
+    return "".join(shown)

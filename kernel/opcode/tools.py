@@ -1,7 +1,7 @@
 """Reads tool lists, as the OpenAI API and MCP's `tools/list` write them, into opcodes.
 
-A tool that cannot be held is left out with its reason and the others stay. Names become methods; two tools whose names
-become the same are left out both, whichever came first.
+A tool that cannot be held is left out with its reason and the others stay. Names become methods; two tools whose
+functions would have one name are left out both, whichever came first.
 """
 
 from __future__ import annotations
@@ -23,6 +23,19 @@ from kernel.textfile import read_text
 
 SCHEMAS = ("parameters", "inputSchema", "input_schema", "parametersJsonSchema")
 """Where a tool keeps the schema of its arguments: OpenAI, MCP, Anthropic, Gemini."""
+
+
+TAKEN = (
+    "abs aiter all anext annotations any ascii bin bool breakpoint bytearray bytes callable chr classmethod compile "
+    "complex copyright credits delattr dict dir divmod enumerate eval exec exit filter float format frozenset getattr "
+    "globals hasattr hash help hex id input int isinstance issubclass iter len license list locals map max memoryview "
+    "min next object oct open ord pow print property quit range repr reversed round set setattr slice sorted "
+    "staticmethod str sum super tuple type vars zip"
+)
+"""What a function of a tool is not called, written out so that the name of a function is the same on every Python."""
+
+LONGEST_NAME = 200
+"""Letters that the method of a tool may have."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +89,13 @@ def method_of(name: str) -> str:
 def function_name(method: str) -> str:
     """Return the name of the function that carries out a method.
 
-    >>> function_name("shelf-scan"), function_name("import")
-    ('shelf_scan', 'import_')
+    It is no keyword, nothing that Python has built in, and no name that a module of functions has from elsewhere.
+
+    >>> function_name("shelf-scan"), function_name("import"), function_name("print"), function_name("annotations")
+    ('shelf_scan', 'import_', 'print_', 'annotations_')
     """
     name = method.replace("-", "_")
-    return f"{name}_" if keyword.iskeyword(name) else name
+    return f"{name}_" if keyword.iskeyword(name) or name in TAKEN.split() else name
 
 
 def read_tools(source: str | Path | Sequence[Any] | Mapping[str, Any]) -> Imported:
@@ -163,18 +178,22 @@ def _tool(entry: Any, number: int) -> Tool:
 
 
 def _clashes(tools: Sequence[Tool]) -> tuple[list[Tool], list[Refusal]]:
-    """Part tools with a method of their own from those that share one, or take that of the shared halt."""
-    by_method: dict[str, list[Tool]] = {}
+    """Part tools with a function of their own from those that share one, or take the method of the shared halt."""
+    by_function: dict[str, list[Tool]] = {}
     for tool in tools:
-        by_method.setdefault(method_of(tool.name), []).append(tool)
+        by_function.setdefault(function_name(method_of(tool.name)), []).append(tool)
     distinct, refusals = [], []
     for tool in tools:
         method = method_of(tool.name)
-        same = by_method[method]
+        same = by_function[function_name(method)]
         if len(same) > 1:
             names = ", ".join(sorted(repr(other.name) for other in same))
-            reason = f"{tool.name}: $: name: {names} would all be {method!r}; rename all but one of them"
+            shared = function_name(method)
+            reason = f"{tool.name}: $: name: {names} would all be {shared!r}; rename all but one of them"
             refusals.append(Refusal(tool.name, reason))
+        elif len(method) > LONGEST_NAME:
+            reason = f"$: name: it has {len(method)} letters as a method; a tool's name may have {LONGEST_NAME}"
+            refusals.append(Refusal(tool.name, f"{tool.name[:40]}...: {reason}"))
         elif method == HALT:
             refusals.append(Refusal(tool.name, f"{tool.name}: $: name: {HALT!r} ends a session; rename the tool"))
         else:

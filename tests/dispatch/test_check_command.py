@@ -46,7 +46,7 @@ def test_a_sound_cartridge_exits_with_0_and_a_line_for_each_check(vocab: str) ->
     lines = done.stdout.splitlines()
     assert len(lines) == len(CHECKS) + 1
     assert [line.split()[0] for line in lines[:-1]] == ["passed"] * len(CHECKS)
-    assert lines[-1] == "template@1: 18 passed, 0 failed, 0 skipped"
+    assert lines[-1] == "template@1: 19 passed, 0 failed, 0 skipped"
 
 
 def test_a_faulty_one_exits_with_1_and_says_where(tmp_path: Path, vocab: str) -> None:

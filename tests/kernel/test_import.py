@@ -102,13 +102,18 @@ def test_what_is_no_tool_list_is_refused(source: Any) -> None:
 def test_names_that_become_the_same_are_refused_whichever_comes_first() -> None:
     """All of them are named in each refusal; the others stay, in any order of loading."""
     names = ["shelf-scan", "shelf_scan", "shelf.scan", "shelf/scan", "scan", "再起動", "x" * 130]
-    wanted = {"shelf-scan": "shelf-scan", "scan": "scan", "再起動": "u518d_u8d77_u52d5", "x" * 130: "x" * 130}
+    wanted = {"scan": "scan", "再起動": "u518d_u8d77_u52d5", "x" * 130: "x" * 130}
     for order in itertools.islice(itertools.permutations(names), 0, 5040, 97):
         found = read_tools([{"name": name} for name in order])
         assert {opcode.original: opcode.method for opcode in found.opcodes} == wanted
-        assert sorted(refusal.tool for refusal in found.refusals) == ["shelf.scan", "shelf/scan", "shelf_scan"]
+        assert sorted(refusal.tool for refusal in found.refusals) == [
+            "shelf-scan",
+            "shelf.scan",
+            "shelf/scan",
+            "shelf_scan",
+        ]
         for refusal in found.refusals:
-            assert "'shelf.scan', 'shelf/scan', 'shelf_scan' would all be 'shelf_scan'" in refusal.reason
+            assert "'shelf-scan', 'shelf.scan', 'shelf/scan', 'shelf_scan' would all be 'shelf_scan'" in refusal.reason
 
 
 def test_every_method_is_a_name_that_the_wire_parses_back() -> None:
@@ -234,7 +239,7 @@ def test_import_says_what_is_wrong(folder: Path) -> None:
         (("tools.json", "-o", "mytools"), 2, "is there already"),
         (("tools.json", "-o", "my-tools"), 2, "cannot name a cartridge"),
         (("tools.json", "-o", "strict", "--strict"), 2, "1 refused, the first: bad"),
-        (("none.json", "-o", "others"), 2, "there is no tool to import"),
+        (("none.json", "-o", "others"), 1, "there is no tool to import"),
         (("gone.json", "-o", "others"), 1, "cannot be read"),
     ]:
         result = run(*arguments)

@@ -1,0 +1,54 @@
+"""Lets a cartridge that acts outside be checked without acting: its engines recall in place of applying."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dispatch.checker.report import FaultError
+from kernel.contract import Cartridge, Engine, Option, Planner
+from kernel.opcode import Instruction
+
+ANSWER = "a stand-in of the check"
+"""What each instruction gives in a check."""
+
+
+def harmless(cartridge: Cartridge) -> Cartridge:
+    """Return the cartridge as a check may play it: where it acts outside, nothing that it does is carried out."""
+    if not cartridge.acts_outside:
+        return cartridge
+    planner = None if cartridge.planner is None else WatchedPlanner(cartridge.planner)
+    return replace(cartridge, engine=lambda: _recalling(cartridge.engine(), planner), planner=planner)
+
+
+@dataclass
+class WatchedPlanner:
+    """A planner that says when it is ranking: then no instruction may be carried out, on a copy neither."""
+
+    planner: Planner
+    ranking: bool = False
+
+    def rank(self, engine: Engine) -> Sequence[Option]:
+        """See Planner."""
+        self.ranking = True
+        try:
+            return self.planner.rank(engine)
+        finally:
+            self.ranking = False
+
+
+def _recalling(engine: Engine, planner: WatchedPlanner | None) -> Engine:
+    """Give an engine a class that differs from its own in `apply` only; its copies have that class as well."""
+    kind: Any = type(engine)
+    if not callable(getattr(engine, "recall", None)):
+        raise FaultError(f"acts_outside=True, but {kind.__name__} has no recall(instruction, result)")
+
+    def apply(self: Any, instruction: Instruction) -> str:
+        if planner is not None and planner.ranking:
+            raise FaultError(f"rank() carries {instruction!r} out, and a copy acts as well; let it call recall()")
+        self.recall(instruction, ANSWER)
+        return ANSWER
+
+    engine.__class__ = type(kind.__name__, (kind,), {"__slots__": (), "__module__": kind.__module__, "apply": apply})
+    return engine
