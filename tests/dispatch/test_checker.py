@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import pytest
 from pydantic import Field
@@ -306,6 +306,91 @@ def test_a_fault_of_the_engine_is_found(engine: type[Sum], check: str, message: 
     found = faults(check_cartridge(sound(engine), steps=300))
     (name,) = [name for name in found if name.startswith(check)]
     assert re.search(message, found[name]), found
+
+
+# -- cartridges that act outside -----------------------------------------------------------------------------------
+
+
+class Acting(Sum):
+    """Counts what it does outside, for all engines together."""
+
+    done: ClassVar[list[Instruction]] = []
+
+    def apply(self, instruction: Instruction) -> str:
+        self.recall(instruction, "")
+        self.done.append(instruction)
+        return "done"
+
+    def recall(self, instruction: Instruction, result: str) -> None:
+        super().apply(instruction)
+
+
+class Deaf(Sum):
+    apply = Acting.apply
+    done = Acting.done
+
+
+class Guessing(Acting):
+    dice = random.Random(0)
+
+    def recall(self, instruction: Instruction, result: str) -> None:
+        super().recall(instruction, result)
+        self.total += self.dice.randrange(9)
+
+
+class Believing(Acting):
+    def recall(self, instruction: Instruction, result: str) -> None:
+        self.total += instruction.args.get("by", 0)
+
+
+class LooksAhead(Planner):
+    """Tries each instruction on a copy: by `recall`, or for real."""
+
+    def __init__(self, careful: bool) -> None:
+        self.careful = careful
+
+    def rank(self, engine: Engine) -> Sequence[Option]:
+        for instruction in engine.legal():
+            after: Any = engine.copy()
+            after.recall(instruction, "") if self.careful else after.apply(instruction)
+        return super().rank(engine)
+
+
+def test_what_acts_outside_is_checked_without_acting(vocabularies: dict[str, Vocabulary]) -> None:
+    """Every check is made, with a stand-in for each answer; nothing is carried out, a careful planner may look on."""
+    cartridge = sound(Acting, acts_outside=True, planner=LooksAhead(careful=True))
+    report = check_cartridge(cartridge, vocabularies=vocabularies, wires=wires(cartridge), steps=100)
+    assert faults(report) == {}
+    assert report.count(Status.PASSED) == len(CHECKS) - 3
+    assert Acting.done == []
+
+
+@pytest.mark.parametrize(
+    ("cartridge", "check", "message"),
+    [
+        (
+            sound(Deaf, acts_outside=True),
+            "What acts",
+            r"but Deaf has no recall\(instruction, result\)",
+        ),
+        (sound(Acting), "What acts", r"has recall\(\), but acts_outside=False"),
+        (sound(Guessing, acts_outside=True), "What acts", r"recall of sum\.count\(by=\d\) leads to two states"),
+        (sound(Believing, acts_outside=True), "What acts", r"is not legal, yet it can be recalled"),
+        (
+            sound(Acting, acts_outside=True, planner=LooksAhead(False)),
+            "Every planned",
+            r"rank\(\) carries sum\.count\(by",
+        ),
+    ],
+)
+def test_a_fault_of_what_acts_outside_is_found_without_acting(cartridge: Cartridge, check: str, message: str) -> None:
+    """No recall, recall without the declaration, by chance or without rules; a planner that acts on a copy."""
+    Acting.done.clear()
+    found = faults(check_cartridge(cartridge, steps=30, seeds=(0, 1)))
+    (name,) = [name for name in found if name.startswith(check)]
+    assert re.search(message, found[name]), found
+    if cartridge.acts_outside:
+        assert Acting.done == []
 
 
 def test_another_process_that_sees_another_game_is_found() -> None:
