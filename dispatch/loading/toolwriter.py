@@ -17,6 +17,7 @@ from dispatch.loading.folder import check_new, filled
 from kernel.errors import CartridgeError, KernelError
 from kernel.opcode.opcode import SchemaOpcode
 from kernel.opcode.tools import Imported, Refusal, Tool, function_name, read_tools
+from kernel.shown import shown
 
 INIT = '''"doc"
 from __future__ import annotations
@@ -95,7 +96,7 @@ def write(found: Imported, target: Path, source: str) -> list[Path]:
         "__init__.py": pycode.source(_init(name, count, source)),
         "handlers.py": pycode.source(handlers),
         "tools.json": _json(found.tools),
-        "README.md": README.format(count=count, source=_span(source[:LONGEST]), name=name),
+        "README.md": README.format(count=count, source=shown(source[:LONGEST]).replace("`", "\\x60"), name=name),
     }
     with filled(target) as fresh:
         for file, text in texts.items():
@@ -145,9 +146,3 @@ def _annotation(tool: Tool, name: str) -> str:
     part: Any = (tool.schema or {}).get("properties", {}).get(name, {})
     kind = part.get("type") if isinstance(part, dict) else None
     return PYTHON.get(kind, "Any") if isinstance(kind, str) else "Any"
-
-
-def _span(text: str) -> str:
-    """Return text as it can stand between two backticks of Markdown."""
-    shown = [c if c.isprintable() and c != "`" else ascii(c)[1:-1] if c != "`" else "\\x60" for c in text]
-    return "".join(shown)
