@@ -281,6 +281,24 @@ def test_an_option_that_begins_another_can_be_told(smollm2: Kernel, wish: str) -
 
 
 @pytest.mark.model
+def test_the_same_question_scores_the_same_whatever_is_in_memory(smollm2: Kernel) -> None:
+    """A long, improbable option: with the prompt in one pass, and with the prompt in memory, as alone with another.
+
+    The kind of fault: scores that depend on how many tokens a pass holds; with flash attention they moved by 0.8 here.
+    """
+    options = ["x" * 30 + "ℵ", *(f"{letter} lamp in the room" for letter in "abcdefghijkl")]
+    prompt = "Request: turn the light on\nCommand: ok"
+    smollm2.memory.reset()
+    first, again = smollm2.choose(prompt, options), smollm2.choose(prompt, options)
+    assert first.tokens_evaluated > again.tokens_evaluated
+    np.testing.assert_allclose(first.raw, again.raw, atol=0.05)
+    smollm2.memory.reset()
+    two = smollm2.choose(prompt, options[:2])
+    shared = {text: float(value) for text, value in zip(first.texts, first.raw, strict=True) if text in two.texts}
+    np.testing.assert_allclose([shared[text] for text in two.texts], two.raw, atol=0.05)
+
+
+@pytest.mark.model
 def test_what_does_not_fit_leaves_the_session_as_it_was(smollm2_path: Path) -> None:
     """In 256 cells: 250 ids and an opcode of ten, then 300 ids are refused; the next answer is as before."""
     options = ["north by the long and winding road over the hills", "south"]
