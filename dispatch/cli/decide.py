@@ -10,6 +10,7 @@ import typer
 
 from dispatch.cli.common import N_CTX, load_kernel, make_rule
 from dispatch.cli.output import print_json, print_rows, say, working
+from dispatch.log.key import Key
 from dispatch.log.objects import CartridgeRecord
 from dispatch.log.reader import LogReader
 from dispatch.log.records import Header
@@ -32,6 +33,7 @@ def decide_file(
     last: int | None,
     threads: int | None,
     n_ctx: int | None,
+    key: Key | None,
     as_json: bool,
 ) -> NoReturn:
     """Decide a log again, print what was found and exit."""
@@ -48,7 +50,7 @@ def decide_file(
         changed = changes(header, kernel, name, chosen, {"llama-cpp-python": version("llama-cpp-python")})
         changed += restrategized
         with working("deciding again"):
-            found = decide_again(path, make, player, changed, tolerance=tolerance, last=last)
+            found = decide_again(path, make, player, changed, tolerance=tolerance, last=last, key=key)
     if as_json:
         print_json(found)
     else:
@@ -73,8 +75,8 @@ def _tell(found: DecideReport) -> None:
     rows += [
         ("decisions", str(found.decisions)),
         ("same choice", f"{found.agree} ({100 * found.agree / total:.1f} %)"),
-        (f"other choice, a margin below {found.tolerance:g}", str(found.within)),
-        ("other choice, both margins above", str(found.beyond)),
+        (f"other choice, behind by less than {found.tolerance:g}", str(found.within)),
+        ("other choice, further behind", str(found.beyond)),
     ]
     if found.planner_first_then is not None and found.planner_first_now is not None:
         shares = f"{100 * found.planner_first_then:.1f} % then, {100 * found.planner_first_now:.1f} % now"
@@ -86,6 +88,7 @@ def _tell(found: DecideReport) -> None:
         rows.append(("planner's score, now less then", f"{found.planner_gain:+.3f} on average where they differ"))
     if not found.changed:
         rows.append(("largest shift of a margin", f"{found.largest_shift:.4f}"))
+        rows.append(("same choice, its margin moved further", str(found.moved)))
     if found.rewritten:
         rows.append(("prompts written again", str(found.rewritten)))
     if found.prompts_changed:

@@ -16,6 +16,7 @@ from pydantic import Field
 from dispatch.cli.common import MOST_TOKENS, load_kernel
 from dispatch.cli.replay import make_cartridge
 from dispatch.loading.registry import load_all
+from dispatch.log.key import Key
 from dispatch.log.objects import ModelRecord, RuleRecord
 from dispatch.log.reader import LogReader
 from dispatch.log.records import Header
@@ -42,6 +43,7 @@ class Settings:
 
     Attributes:
         compiled: a file that `compile` wrote, from which the opcodes are mapped.
+        key: a secret file that seals every line of the log.
         ledger: log the strongest tokens of every choosing step.
         max_tokens: budget of an instruction with open arguments.
         on_log_error: when the disk is full, `stop`, or `continue` without a log.
@@ -49,6 +51,7 @@ class Settings:
     """
 
     compiled: Path | None = None
+    key: Path | None = None
     ledger: bool = True
     max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] = TOKENS
     on_log_error: OnError = "stop"
@@ -70,6 +73,7 @@ class Wanted:
     limits: Mapping[str, int]
     log: Path | None
     redactor: Redactor | None
+    key: Key | None
     n_ctx: int
     threads: int | None
     settings: Settings
@@ -104,7 +108,7 @@ def begin(wanted: Wanted, stack: ExitStack) -> Opened:
     if wanted.log is not None:
         head = _header(session, kernel, wanted)
         writer = stack.enter_context(
-            LogWriter(wanted.log, head, redact=wanted.redactor, on_error=settings.on_log_error)
+            LogWriter(wanted.log, head, redact=wanted.redactor, on_error=settings.on_log_error, key=wanted.key)
         )
         session.write_to(writer)
     return Opened(session, wanted, writer)
@@ -138,7 +142,7 @@ def go_on(path: Path, wanted: Wanted, stack: ExitStack) -> Opened:
     elif wanted.model_given or settings.compiled is not None or head.player not in PLAYERS:
         raise UsageError(f"resume: {head.player!r} played this log, no model")
     make = partial(make_cartridge, specs=wanted.names)
-    found = resume(path, make, redact=wanted.redactor, on_error=settings.on_log_error)
+    found = resume(path, make, redact=wanted.redactor, on_error=settings.on_log_error, key=wanted.key)
     stack.enter_context(found.writer)
     player = _player(wanted, kernel, list(found.cartridges.values()))
     session = Session.resume(found, player, limits={**(head.limits or {}), **wanted.limits})

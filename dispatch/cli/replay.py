@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from subprocess import list2cmdline
 from typing import Annotated
 
 import typer
@@ -23,9 +26,11 @@ from dispatch.cli.output import failing, note, print_json, say, shown
 from dispatch.cli.streams import writing
 from dispatch.loading import registry
 from dispatch.log.cursor import Cursor
+from dispatch.log.key import Key
 from dispatch.log.objects import CartridgeRecord
 from dispatch.log.reader import LogReader
-from dispatch.log.replay import MakeCartridge, Replay, ReplayReport, replay
+from dispatch.log.replay import MakeCartridge, Replay, replay
+from dispatch.log.report import ReplayReport
 from kernel.choose.decision import TOLERANCE
 from kernel.contract import Cartridge
 from kernel.errors import CartridgeError, UnknownCartridgeError, UsageError
@@ -71,6 +76,10 @@ OtherStrategy = Annotated[
 Tolerance = Annotated[
     float, typer.Option(help="Of --decide: choices with a smaller margin may come out differently.", min=0.0, max=1e6)
 ]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option("--key", help="Check that this secret file sealed every line.", show_default=False),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document (implies --headless).")]
 
 
@@ -89,12 +98,14 @@ def replay_command(
     threads: Threads = None,
     n_ctx: OtherContext = None,
     cartridge: Specs = None,
+    key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Play a session log again without the model and compare every state.
 
-    Exits with 0 when everything verifies, with 1 when a log is damaged, unfinished or differs. With --decide also
-    with 1 when the same model and rule choose differently where the margin is not below the tolerance.
+    Exits with 0 when everything verifies, with 1 when a log is damaged, unfinished or differs, and with --key when it
+    was not sealed with that key. With --decide also with 1 when the same model and rule choose otherwise, or with
+    another margin, by more than the tolerance.
     """
     console = output.console()
     make = partial(make_cartridge, specs=cartridge or ())
@@ -105,21 +116,22 @@ def replay_command(
             raise UsageError(f"replay: --to {last} is before --from {first}")
         if step and (len(files) > 1 or not sys.stdin.isatty() or not console.is_terminal):
             raise UsageError("replay: --step needs one file and a terminal")
+        key = None if key_file is None else Key.read(key_file)
         if decide:
             if len(files) > 1 or step:
                 raise UsageError("replay: --decide takes one file, without --step")
             decide_file(
                 files[0], make, model, rule, strategy=strategy, tolerance=tolerance, last=last, threads=threads,
-                n_ctx=n_ctx, as_json=as_json,
+                n_ctx=n_ctx, key=key, as_json=as_json,
             )  # fmt: skip
         if any(given is not None for given in (model, rule, strategy, threads, n_ctx)):
             raise UsageError("replay: --model, --rule, --strategy, --threads and --n-ctx need --decide")
         if step:
-            reports = [_step(files[0], make, console, first)]
+            reports = [_step(files[0], make, console, first, key)]
         elif headless or as_json or len(files) > 1:
-            reports = [replay(file, make, last=last) for file in files]
+            reports = [replay(file, make, last=last, key=key) for file in files]
         else:
-            reports = [_show(files[0], make, console, speed, first, last)]
+            reports = [_show(files[0], make, console, speed, first, last, key)]
     if as_json:
         print_json(reports[0] if len(reports) == 1 else reports)
     else:
@@ -149,6 +161,23 @@ def make_cartridge(record: CartridgeRecord, specs: Sequence[str] = ()) -> Cartri
         raise CartridgeError(f"{error}; the log was played with it: name it with --cartridge") from error
 
 
+def again(path: Path, named: Sequence[str] = (), key: Path | None = None) -> str:
+    """Return the command that plays a log again, as a shell reads it.
+
+    Args:
+        path: of the log.
+        named: cartridges that were named when it was played; those that are not installed are named again.
+        key: that sealed it.
+    """
+    installed = registry.Registry()
+    command = ["python", "-m", "kernel", "replay", f".{os.sep}{path}" if str(path).startswith("-") else str(path)]
+    for spec in dict.fromkeys(named):
+        if not installed.find(spec).name:
+            command += ["--cartridge", spec]
+    command += [] if key is None else ["--key", str(key)]
+    return list2cmdline(command) if os.name == "nt" else shlex.join(command)
+
+
 def _say(reports: list[ReplayReport]) -> None:
     for report in reports:
         name = f"{report.path}: " if len(reports) > 1 else ""
@@ -158,10 +187,10 @@ def _say(reports: list[ReplayReport]) -> None:
 
 
 def _show(
-    path: Path, make: MakeCartridge, console: Console, speed: float, first: int, last: int | None
+    path: Path, make: MakeCartridge, console: Console, speed: float, first: int, last: int | None, key: Key | None
 ) -> ReplayReport:
     """Show the board as it goes; without a terminal, the last one only."""
-    with LogReader(path) as reader:
+    with LogReader(path, key) as reader:
         run = Replay(reader, make, last=last)
         try:
             if console.is_terminal:
@@ -221,9 +250,9 @@ MOVES: dict[str, Callable[[int], int]] = {
 }
 
 
-def _step(path: Path, make: MakeCartridge, console: Console, first: int) -> ReplayReport:
+def _step(path: Path, make: MakeCartridge, console: Console, first: int, secret: Key | None) -> ReplayReport:
     """Let a person go back and forth."""
-    with Cursor(path, make) as cursor, keys() as pressed:
+    with Cursor(path, make, key=secret) as cursor, keys() as pressed:
         cursor.go(first)
         number = ""
         _draw(cursor, console, number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import fields
 from functools import partial
@@ -29,12 +29,14 @@ from dispatch.cli.common import (
 from dispatch.cli.interrupts import Interrupts
 from dispatch.cli.opening import PLAYERS, Opened, Settings, Wanted, begin, go_on
 from dispatch.cli.output import failing, note, print_json, working
+from dispatch.cli.replay import again
 from dispatch.cli.stage import Stage
 from dispatch.cli.streams import GONE, abandon
 from dispatch.cli.summary import summary, tell
 from dispatch.loading import registry
 from dispatch.loading.error_line import error_line
 from dispatch.loading.options import checked
+from dispatch.log.key import Key
 from dispatch.log.records import Ending
 from dispatch.log.redact import Redactor
 from dispatch.session.session import Session
@@ -115,8 +117,8 @@ def run_command(
             raise UsageError(f"run: there is no {player!r}{did_you_mean(player, PLAYERS)}")
         rare = name_values(settings or (), "--set")
         setting = Settings(**checked(Settings, rare, "run: --set"))
-        if log is None and resume is None and (redact or setting.salt):
-            raise UsageError("run: --redact and --set salt need --log")
+        if log is None and resume is None and (redact or setting.salt or setting.key):
+            raise UsageError("run: --redact and --set salt and key need --log")
         if goal is not None and decisions is None:
             decisions = GOAL_STEPS
         limits = {name: most for name, most in (("pieces", pieces), ("decisions", decisions)) if most is not None}
@@ -132,6 +134,7 @@ def run_command(
             limits=limits,
             log=log,
             redactor=Redactor(setting.salt) if redact or setting.salt else None,
+            key=None if setting.key is None else Key.read(setting.key),
             n_ctx=n_ctx,
             threads=threads,
             settings=setting,
@@ -151,10 +154,11 @@ def run_command(
             goal is None and session.player.name == "model" and waits_for_requests(session)
         )
         source: Iterator[str] | None = None
+        named = list(wanted.names)
         if goal is not None:
             source = itertools.repeat(goal)
         elif asked:
-            source = requests(requests_from, interrupts, partial(_carry_out, session, interrupts))
+            source = requests(requests_from, interrupts, partial(_carry_out, session, interrupts, named))
         stage = Stage(session, quiet=headless or as_json, asked=asked)
         forgiving = asked and typed(requests_from)
         _play(session, stage, source, interrupts, unattended=goal is not None, forgiving=forgiving)
@@ -166,7 +170,7 @@ def run_command(
         else:
             stage.end()
             tell(told)
-        _tell_log(opened)
+        _tell_log(opened, named)
         if session.ending is Ending.INTERRUPTED:
             raise typer.Exit(interrupts.exit_code or GONE)
         if session.tally.failed:
@@ -214,8 +218,8 @@ def _play(
         raise
 
 
-def _carry_out(session: Session, interrupts: Interrupts, command: str, name: str) -> None:
-    """Let a cartridge join or leave."""
+def _carry_out(session: Session, interrupts: Interrupts, named: list[str], command: str, name: str) -> None:
+    """Let a cartridge join or leave; what joins is noted as one that was named."""
     if command == "/leave":
         session.leave(name)
         _prepare(session, interrupts)
@@ -227,6 +231,7 @@ def _carry_out(session: Session, interrupts: Interrupts, command: str, name: str
     except ContextError as error:
         session.leave(cartridge.name)
         raise UsageError(f"{name!r} cannot join: {error}") from error
+    named.append(name)
 
 
 def _prepare(session: Session, interrupts: Interrupts) -> None:
@@ -235,14 +240,14 @@ def _prepare(session: Session, interrupts: Interrupts) -> None:
         session.prepare()
 
 
-def _tell_log(opened: Opened) -> None:
+def _tell_log(opened: Opened, named: Sequence[str]) -> None:
     """Say where the log is, and what is not in it."""
     writer, wanted = opened.writer, opened.wanted
     if writer is None:
         return
     if writer.error is not None:
         note(f"note: {writer.error}")
-    note(f"log: {writer.path}; play it again with: replay {writer.path}")
+    note(f"log: {writer.path}; play it again with: {again(writer.path, named, wanted.settings.key)}")
     if wanted.redactor is not None and not wanted.settings.salt:
         salt = wanted.redactor.salt
         note(f"salt {salt}: keep it to prove later what was dropped, or to go on; it is not in the log")

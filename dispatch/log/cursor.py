@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
+from dispatch.log.key import Key
 from dispatch.log.reader import LogReader
-from dispatch.log.replay import MakeCartridge, Replay, ReplayReport, Step
+from dispatch.log.replay import MakeCartridge, Replay, Step
+from dispatch.log.report import ReplayReport
 
 WINDOW = 256
 """How many steps are kept for going back at once."""
@@ -25,8 +27,11 @@ class Cursor:
         step: the decision where it stands, with the engine in the state after it; None before the first.
     """
 
-    def __init__(self, path: str | Path, make_cartridge: MakeCartridge, *, window: int = WINDOW) -> None:
+    def __init__(
+        self, path: str | Path, make_cartridge: MakeCartridge, *, window: int = WINDOW, key: Key | None = None
+    ) -> None:
         self._path = path
+        self._key = key
         self._make = make_cartridge
         self._kept: deque[Step] = deque(maxlen=window)
         self.step: Step | None = None
@@ -67,6 +72,6 @@ class Cursor:
         self.close()
 
     def _open(self) -> None:
-        self._reader = LogReader(self._path)
+        self._reader = LogReader(self._path, self._key)
         self._replay = Replay(self._reader, self._make)
         self._steps: Iterator[Step] = iter(self._replay)

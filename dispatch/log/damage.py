@@ -13,8 +13,8 @@ from typing import Any
 
 from dispatch.log.encoding import decode, link, unseal
 
-MAX_LINE = 1 << 26
-"""Longer lines (64 MiB) are not read: a file without newlines must not fill the memory."""
+MAX_LINE = 1 << 24
+"""Longer lines (16 MiB) are neither written nor read: a file without newlines must not fill the memory."""
 
 
 class Fault(enum.StrEnum):
@@ -35,7 +35,9 @@ class Fault(enum.StrEnum):
     TRAILING = "trailing"
     """Something follows the outcome."""
     INVALID = "invalid"
-    """The line is as it was written, but it is no record of this format."""
+    """The line is as it was written, but it is no record of this format, or its fields contradict each other."""
+    FORGED = "forged"
+    """The checksums fit and the key does not: somebody without the key wrote the line."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 """Encodes a record as one line of a log, canonical JSON with a chained checksum, and decodes it.
 
-A line is one JSON object in UTF-8: no spaces, keys in the order of `records.py` and unknown ones after them, `chain`
-last, a newline at the end. `chain` is BLAKE2b (16 bytes, in hexadecimal) over the chain value of the line
-before, as ASCII text, followed by the line without its chain field; the first line follows the empty text. So a line
-that is cut, changed, dropped, repeated or moved does not fit. The chain finds damage; it is no signature: whoever
-rewrites a whole log can compute it again, and is then found by the state hashes.
+A line is one JSON object in UTF-8: no spaces, keys in the order of `records.py` and unknown ones after them, `mac` in a
+keyed log, `chain` last, a newline at the end. `chain` is BLAKE2b (16 bytes, in hexadecimal) over the chain value of the
+line before, as ASCII text, followed by the line without its chain field; the first line follows the empty text. So a
+line that is cut, changed, dropped, repeated or moved does not fit. The chain finds damage and is no signature: whoever
+rewrites a whole log can compute it again. `mac` is what only the holder of a key can compute, see `key.py`.
 
 A number that is not finite is null, and `nonfinite` names it: `{"/legal/3/logprob":"-inf"}` (a JSON pointer to `nan`,
 `inf` or `-inf`).
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from hashlib import blake2b
 from typing import Any, NoReturn
 
@@ -22,8 +23,12 @@ from kernel.opcode import canonical
 
 START = ""
 """The chain value before the first line."""
-_MARK = b',"chain":"'
-_TAIL = len(_MARK) + 32 + len(b'"}')
+_CHAIN = b',"chain":"'
+_MAC = b',"mac":"'
+DEPTH = 200
+"""Lists and objects may stand in each other so deep; the encoders of all libraries take as much."""
+ENTRIES = 1 << 20
+"""So many values may stand in one list or object."""
 
 
 def link(chain: str, body: bytes) -> str:
@@ -38,7 +43,7 @@ def seal(body: bytes, chain: str) -> tuple[bytes, str]:
     (b'{"n":1,"chain":"984530e49acf879ea2a3b7c3062fca65"}\\n', '984530e49acf879ea2a3b7c3062fca65')
     """
     chain = link(chain, body)
-    return b'%b%b%b"}\n' % (body[:-1], _MARK, chain.encode("ascii")), chain
+    return _with(body, _CHAIN, chain) + b"\n", chain
 
 
 def unseal(line: bytes) -> tuple[bytes, str] | None:
@@ -47,10 +52,32 @@ def unseal(line: bytes) -> tuple[bytes, str] | None:
     >>> unseal(b'{"n":1,"chain":"984530e49acf879ea2a3b7c3062fca65"}')
     (b'{"n":1}', '984530e49acf879ea2a3b7c3062fca65')
     """
-    mark = len(line) - _TAIL
-    if mark < 1 or not line.startswith(_MARK, mark) or not line.endswith(b'"}'):
+    return _without(line, _CHAIN)
+
+
+def stamp(body: bytes, mac: str) -> bytes:
+    """Return the body of a keyed log's line.
+
+    >>> stamp(b'{"n":1}', "984530e49acf879ea2a3b7c3062fca65")
+    b'{"n":1,"mac":"984530e49acf879ea2a3b7c3062fca65"}'
+    """
+    return _with(body, _MAC, mac)
+
+
+def unstamp(body: bytes) -> tuple[bytes, str | None]:
+    """Split the body of a line into what is stamped and its mac; None where it has none."""
+    return _without(body, _MAC) or (body, None)
+
+
+def _with(body: bytes, mark: bytes, value: str) -> bytes:
+    return b'%b%b%b"}' % (body[:-1], mark, value.encode("ascii"))
+
+
+def _without(line: bytes, mark: bytes) -> tuple[bytes, str] | None:
+    at = len(line) - len(mark) - 32 - len(b'"}')
+    if at < 1 or not line.startswith(mark, at) or not line.endswith(b'"}'):
         return None
-    return line[:mark] + b"}", line[mark + len(_MARK) : -2].decode("latin-1")
+    return line[:at] + b"}", line[at + len(mark) : -2].decode("latin-1")
 
 
 def encode(record: Record) -> bytes:
@@ -74,14 +101,16 @@ def encode_data(data: dict[str, Any]) -> bytes:
 def decode(body: bytes) -> dict[str, Any]:
     """Return a line's fields, with what is not finite back in its place.
 
-    Raises ValueError, with a few words on why, for anything that is not one strict JSON object in this form.
+    Raises ValueError, with a few words on why, for anything that is not one strict JSON object in this form, and for a
+    key that comes twice in one object, a number that is too large, more than DEPTH or ENTRIES.
     """
     try:
-        data = json.loads(body, parse_constant=_constant)
+        data = json.loads(body.decode("utf-8"), parse_constant=_constant, parse_float=_float, object_pairs_hook=_object)
     except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+        raise ValueError(f"nested too deeply, deeper than {DEPTH}") from error
     if not isinstance(data, dict):
         raise ValueError("not a JSON object")
+    _measure(data, DEPTH)
     flags = data.pop("nonfinite", None)
     if flags is not None:
         _restore(data, flags)
@@ -90,6 +119,32 @@ def decode(body: bytes) -> dict[str, Any]:
 
 def _constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:40]} is larger than any number")
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"{twice[:100]!r} stands there twice")
+    return found
+
+
+def _measure(node: dict[str, Any] | list[Any], depth: int) -> None:
+    """Raise ValueError where a value is nested too deeply or has too many entries."""
+    if not depth:
+        raise ValueError(f"nested too deeply, deeper than {DEPTH}")
+    if len(node) > ENTRIES:
+        raise ValueError(f"{len(node)} values in one list or object, more than {ENTRIES}")
+    for each in node.values() if isinstance(node, dict) else node:
+        if isinstance(each, dict | list):
+            _measure(each, depth - 1)
 
 
 def _blanked(value: Any, path: str, found: dict[str, str]) -> Any:
@@ -106,20 +161,41 @@ def _blanked(value: Any, path: str, found: dict[str, str]) -> Any:
 
 def _restore(data: dict[str, Any], flags: Any) -> None:
     """Put the numbers that `flags` names back into `data`."""
-    try:
-        for pointer, name in flags.items():
-            if name not in ("nan", "inf", "-inf"):
-                raise ValueError(f"nonfinite {pointer}: {name!r}")
-            node: Any = data
-            *way, last = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+    if not isinstance(flags, dict):
+        raise ValueError(f"nonfinite names a place that is not there: {shortly(flags)}")
+    for pointer, name in flags.items():
+        if name not in ("nan", "inf", "-inf"):
+            raise ValueError(f"nonfinite {shortly(pointer)}: {shortly(name)} is no such number")
+        node: Any = data
+        *way, last = [_key(part) for part in pointer.split("/")[1:]] or [""]
+        try:
             for part in way:
-                node = node[int(part) if isinstance(node, list) else part]
-            key = int(last) if isinstance(node, list) else last
-            if node[key] is not None:
-                raise ValueError(f"nonfinite {pointer}: not null")
-            node[key] = float(name)
-    except (AttributeError, KeyError, IndexError, TypeError) as error:
-        raise ValueError(f"nonfinite names a place that is not there: {error}") from error
+                node = node[_place(node, part)]
+            key = _place(node, last)
+            found = node[key]
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise ValueError(f"nonfinite names a place that is not there: {shortly(pointer)}") from error
+        if found is not None:
+            raise ValueError(f"nonfinite {shortly(pointer)}: not null")
+        node[key] = float(name)
+
+
+def _place(node: Any, part: str) -> str | int:
+    """Return a step of a pointer as what indexes the node; Python's own indices from behind are none."""
+    if isinstance(node, dict):
+        return part
+    if not part.isascii() or not part.isdecimal() or len(part) > 7:
+        raise ValueError(part)
+    return int(part)
+
+
+def _key(part: str) -> str:
+    return part.replace("~1", "/").replace("~0", "~")
+
+
+def shortly(value: object) -> str:
+    """Return the first hundred characters of a value's repr, for a message."""
+    return repr(value)[:100]
 
 
 def _escape(part: str) -> str:

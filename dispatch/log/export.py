@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from dispatch.log.damage import Damage
+from dispatch.log.objects import SIZE
 from dispatch.log.prompts import Prompts
 from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord
@@ -41,13 +42,14 @@ def rows(path: str | Path, damages: list[str]) -> Iterator[dict[str, Any]]:
         _, player, rule = names(reader.header)
         head = {"file": str(path), "started": reader.header.started, "seed": reader.header.seed, "player": player}
         for record in reader:
-            yield head | {"rule": record.rule or rule or None} | _row(record)
+            row = head | {"rule": record.rule or rule or None} | _row(record)
+            yield {name: _carried(value) for name, value in row.items()}
         if reader.damage is not None:
             damages.append(f"{path}: {reader.damage}")
 
 
 def write_csv(paths: Iterable[str | Path], out: TextIO) -> list[str]:
-    """Write all decisions as CSV with a head line; return the damages that were met."""
+    """Write all decisions as CSV with a head line, control characters as escapes; return the damages that were met."""
     damages: list[str] = []
     table = csv.DictWriter(out, list(COLUMNS), restval="", lineterminator="\n")
     table.writeheader()
@@ -99,7 +101,14 @@ def redacted_copy(source: str | Path, target: str | Path, redactor: Redactor) ->
 def _copy_changes(reader: LogReader, writer: LogWriter) -> None:
     """Write that the cartridges joined or left that did so above the decision just read."""
     while reader.changes:
-        writer.note(reader.changes.popleft())
+        writer.note(reader.changes.pop(0))
+
+
+def _carried(value: Any) -> Any:
+    """Return a value as the columns take it: half a surrogate pair becomes an escape, an int beyond 64 bits is none."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    return None if isinstance(value, int) and not -SIZE <= value < SIZE else value
 
 
 def _row(record: DecisionRecord) -> dict[str, Any]:

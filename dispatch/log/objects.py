@@ -5,12 +5,21 @@ The lines themselves are in `records.py`. Docstrings are part of the format's de
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AllowInfNan, BaseModel, ConfigDict, Field, Strict
 
 from kernel.contract import Option
 from kernel.opcode import Instruction, canonical
+
+SIZE = 1 << 63
+Integer = Annotated[int, Strict(), Field(ge=-SIZE, lt=SIZE)]
+Count = Annotated[int, Strict(), Field(ge=0, lt=SIZE)]
+Number = Annotated[float, Strict()]
+"""Scores; they may be infinite or NaN."""
+Finite = Annotated[float, Strict(), AllowInfNan(False)]
+Duration = Annotated[float, Strict(), AllowInfNan(False), Field(ge=0)]
+Flag = Annotated[bool, Strict()]
 
 
 class Record(BaseModel):
@@ -81,13 +90,13 @@ class LegalRow(Record):
 
     text: str
     """Its wire text, or the label that stood in the prompt."""
-    logprob: float | None = None
+    logprob: Number | None = None
     """Log-probability under the prompt."""
-    null: float | None = None
+    null: Number | None = None
     """Log-probability under the null prompt (the mean of several), where the rule asks for one."""
-    score: float | None = None
+    score: Number | None = None
     """What the rule compared; the highest wins."""
-    probability: float | None = None
+    probability: Number | None = None
     """Share among the legal opcodes, 0 to 1."""
 
 
@@ -96,7 +105,7 @@ class Offer(Record):
 
     instruction: InstructionRecord
     """What it would do."""
-    score: float
+    score: Number
     """The planner's score; higher is better."""
     note: str = ""
     """The planner's reason in words."""
@@ -104,32 +113,32 @@ class Offer(Record):
     @classmethod
     def of(cls, option: Option) -> Self:
         """Return the record of an option."""
-        return cls(instruction=InstructionRecord.of(option.instruction), score=option.score, note=option.note)
+        return cls(instruction=InstructionRecord.of(option.instruction), score=float(option.score), note=option.note)
 
 
 class Delta(Record):
     """A list of token ids, told as the difference from another list."""
 
-    of: int | None = Field(default=None, ge=1)
+    of: Count | None = Field(default=None, ge=1)
     """Of a null prompt: which of the decision's rotations, from 1, is the other list; absent: the decision's prompt."""
-    keep: int = Field(ge=0)
+    keep: Count
     """How many leading ids are the same as in the list before."""
-    new: tuple[int, ...]
+    new: tuple[Count, ...] = Field(fail_fast=True)
     """The ids that follow them."""
 
 
 class TokenRow(Record):
     """One token of a ledger: exactly one of `text` and `hex` gives its bytes."""
 
-    id: int
+    id: Count
     """Token id."""
     text: str | None = None
     """Its bytes, where they are valid UTF-8."""
     hex: str | None = None
     """Its bytes in hexadecimal, where they are not."""
-    logprob: float
+    logprob: Number
     """Log-probability in the full vocabulary."""
-    legal: bool
+    legal: Flag
     """Whether the mask let it through."""
 
     @classmethod
@@ -149,11 +158,11 @@ class TokenRow(Record):
 class LedgerStep(Record):
     """One choosing step inside a decision: the token taken and its strongest rivals."""
 
-    at: int = Field(ge=0)
+    at: Count
     """Place in the decision's `ids`; ids without a ledger step were forced."""
-    legal: int
+    legal: Count
     """How many ids were legal."""
-    mass: float
+    mass: Number
     """Their probability together, before the mask."""
-    rows: tuple[TokenRow, ...]
+    rows: tuple[TokenRow, ...] = Field(fail_fast=True)
     """The token taken and up to ten others."""

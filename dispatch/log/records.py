@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import enum
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, Strict
 
 from dispatch.log.objects import (
     CartridgeRecord,
+    Count,
     Delta,
+    Duration,
+    Finite,
+    Flag,
     InstructionRecord,
+    Integer,
     LedgerStep,
     LegalRow,
     ModelRecord,
+    Number,
     Offer,
     Record,
     RuleRecord,
@@ -52,13 +58,13 @@ class Header(Record):
 
     event: Literal["header"] = "header"
     """Kind of the line."""
-    version: int = Field(default=FORMAT, alias="schema")
+    version: Count = Field(default=FORMAT, alias="schema")
     """Version of the log's form. A newer one than the reader's is refused."""
     started: str = Field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     """When the session began, UTC, ISO 8601."""
-    cartridges: tuple[CartridgeRecord, ...]
+    cartridges: tuple[CartridgeRecord, ...] = Field(fail_fast=True)
     """The cartridges, in the order in which they were loaded."""
-    seed: int
+    seed: Annotated[int, Strict()]
     """Given to every engine's `reset`."""
     player: str = "model"
     """Who chose: `model`, `planner`, `random`."""
@@ -68,14 +74,16 @@ class Header(Record):
     """Name of the wire form of the decoded text."""
     model: ModelRecord | None = None
     """The model, when one chose."""
-    max_tokens: int | None = None
+    max_tokens: Count | None = None
     """Tokens that an instruction with open arguments may have, when a model chose."""
-    limits: dict[str, int | float] | None = None
+    limits: dict[str, Integer | Finite] | None = None
     """Limits given at the start, by name."""
     versions: dict[str, str] = Field(default_factory=dict)
     """Versions of the software, by name."""
     redacted: str | None = None
     """Fingerprint of the salt, when prompts and requests were dropped."""
+    keyed: str | None = None
+    """Fingerprint of the key, when every line is sealed with one (its `mac`)."""
 
 
 class DecisionRecord(Record):
@@ -83,7 +91,7 @@ class DecisionRecord(Record):
 
     event: Literal["decision"] = "decision"
     """Kind of the line."""
-    n: int = Field(ge=1)
+    n: Count = Field(ge=1)
     """Number of the decision, from 1, without gaps."""
     cartridge: str
     """The cartridge whose turn it was."""
@@ -91,13 +99,13 @@ class DecisionRecord(Record):
     """What was done."""
     text: str = ""
     """The wire text that was decoded, or written where arguments are open."""
-    ids: tuple[int, ...] = ()
+    ids: tuple[Count, ...] = Field(default=(), fail_fast=True)
     """Its token ids."""
     state: str
     """State hash of the cartridge's engine afterwards."""
     result: str = ""
     """What the engine said, verbatim. Data, never instructions."""
-    refused: bool = False
+    refused: Flag = False
     """True when the engine did not allow the instruction, or tried it in vain; the state is as it was. `result` holds
     the reason of a refusal."""
     failed: str | None = None
@@ -106,49 +114,49 @@ class DecisionRecord(Record):
     """What a person typed, where the decision answers a request."""
     prompt: Delta | None = None
     """Prompt ids, as difference from the prompt ids of the decision before."""
-    nulls: tuple[Delta, ...] | None = None
+    nulls: tuple[Delta, ...] | None = Field(default=None, fail_fast=True)
     """Null prompt ids, each as difference from this decision's prompt ids or those of a rotation."""
-    nulls_of: int | None = None
+    nulls_of: Count | None = None
     """The decision before this one that gave the null prompts, where they are still the same; it stands for `nulls`."""
-    rotations: tuple[Delta, ...] | None = None
+    rotations: tuple[Delta, ...] | None = Field(default=None, fail_fast=True)
     """Ids of the prompt with its options in other orders, each as difference from this decision's prompt ids."""
-    legal: tuple[LegalRow, ...] | None = None
+    legal: tuple[LegalRow, ...] | None = Field(default=None, fail_fast=True)
     """The legal opcodes, in the order in which they were offered to the rule; of very many the best by score."""
-    legal_count: int | None = None
+    legal_count: Count | None = None
     """How many opcodes were legal."""
-    chosen: int | None = None
+    chosen: Count | None = None
     """Place of the choice in `legal`, from 0."""
-    offered: tuple[Offer, ...] | None = None
+    offered: tuple[Offer, ...] | None = Field(default=None, fail_fast=True)
     """The planner's options that the prompt showed, best first."""
     rule: str | None = None
     """The rule that decided."""
-    margin: float | None = None
+    margin: Number | None = None
     """Score of the winner minus score of the second."""
     preferred: str | None = None
     """An opcode that scored higher than the chosen one but was not legal: what the request asked for, probably."""
-    preferred_by: float | None = None
+    preferred_by: Number | None = None
     """By how much."""
-    legal_mass: float | None = None
+    legal_mass: Number | None = None
     """Probability of all legal continuations before the mask, at the first choosing step."""
-    passes: int | None = None
+    passes: Count | None = None
     """Calls of `llama_decode`."""
-    tokens_evaluated: int | None = None
+    tokens_evaluated: Count | None = None
     """Tokens that these calls evaluated."""
-    chosen_tokens: int | None = None
+    chosen_tokens: Count | None = None
     """Tokens of `ids` that were a choice."""
-    forced_tokens: int | None = None
+    forced_tokens: Count | None = None
     """Tokens of `ids` that had no legal alternative."""
-    refused_removals: int | None = None
+    refused_removals: Count | None = None
     """How often the model's memory refused to forget a part and was filled anew."""
     stop: str | None = None
     """Why decoding stopped."""
-    model_ms: float | None = None
+    model_ms: Duration | None = None
     """Time in the model."""
-    planner_ms: float | None = None
+    planner_ms: Duration | None = None
     """Time in the planner."""
-    at_ms: float | None = None
+    at_ms: Duration | None = None
     """Time since the session began, when the decision was logged."""
-    ledger: tuple[LedgerStep, ...] | None = None
+    ledger: tuple[LedgerStep, ...] | None = Field(default=None, fail_fast=True)
     """The choosing steps token by token."""
     redacted: dict[str, str] | None = None
     """Salted hashes of what was dropped, by field."""
@@ -166,11 +174,11 @@ class Resumed(Record):
 
     event: Literal["resumed"] = "resumed"
     """Kind of the line."""
-    n: int = Field(ge=0)
+    n: Count
     """How many decisions stand above."""
     at: str = Field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     """When it went on, UTC, ISO 8601."""
-    dropped: int = Field(ge=0)
+    dropped: Count
     """How many bytes were taken off: a cut line, or an outcome."""
     ending: Ending | None = None
     """The ending that stood in that outcome."""
@@ -181,7 +189,7 @@ class Joined(Record):
 
     event: Literal["joined"] = "joined"
     """Kind of the line."""
-    n: int = Field(ge=0)
+    n: Count
     """How many decisions stand above."""
     cartridge: CartridgeRecord
     """The cartridge; `state` is that of its engine right after `reset(seed)`."""
@@ -192,7 +200,7 @@ class Left(Record):
 
     event: Literal["left"] = "left"
     """Kind of the line."""
-    n: int = Field(ge=0)
+    n: Count
     """How many decisions stand above."""
     cartridge: str
     """Its name."""
@@ -203,7 +211,7 @@ class Outcome(Record):
 
     event: Literal["outcome"] = "outcome"
     """Kind of the line."""
-    decisions: int = Field(ge=0)
+    decisions: Count
     """How many decisions stand above."""
     ending: Ending
     """Why the session ended."""
@@ -211,9 +219,9 @@ class Outcome(Record):
     """The engine's reason, the limit's name, the error's text."""
     summary: dict[str, dict[str, int | float | str]] = Field(default_factory=dict)
     """`Engine.summary()` at the end, by cartridge."""
-    seconds: float | None = None
+    seconds: Duration | None = None
     """Time from header to outcome."""
-    totals: dict[str, int | float] | None = None
+    totals: dict[str, Integer | Number] | None = None
     """Sums over the session, by name: passes, tokens evaluated, agreement with the planner."""
 
 

@@ -1,61 +1,31 @@
 """Plays a log again without the model and compares every state with the logged one.
 
 The engines start from the header's seed, take the logged instructions one by one, and have to come to the logged state
-hashes, results and summary. A log that was rewritten together with its checksums is found where the engine disagrees.
+hashes, results and summary. What the text and the legal rows of a decision say has to agree as well (`spelling.py`). An
+engine that acts outside is told the logged results and does nothing.
 """
 
 from __future__ import annotations
 
-import enum
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
+from dispatch.log.key import Key
 from dispatch.log.objects import CartridgeRecord
 from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Ending, Joined, Outcome
+from dispatch.log.report import Difference, ReplayReport, Verdict, ended, same
+from dispatch.log.spelling import Speller
 from kernel.contract import Cartridge, Engine
-from kernel.errors import IllegalInstructionError
-from kernel.opcode import HALT_INSTRUCTION
+from kernel.errors import IllegalInstructionError, OpcodeError
+from kernel.opcode import HALT_INSTRUCTION, Instruction
 
 MakeCartridge = Callable[[CartridgeRecord], Cartridge]
 """Gives the cartridge of a record, its engine built with the record's options."""
-
-
-class Verdict(enum.StrEnum):
-    """How far a log holds."""
-
-    VERIFIED = "verified"
-    """All of it, outcome included."""
-    UNFINISHED = "unfinished"
-    """All that is there; the outcome is not. The session was killed, goes on still, or its last lines are gone."""
-    STOPPED = "stopped"
-    """As far as was asked; more may follow."""
-    DAMAGED = "damaged"
-    """Up to a line that is damaged."""
-    DIFFERENT = "different"
-    """Up to a step at which the engine disagrees with the log."""
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """Where the engine and the log part. Step 0 is the start, before any decision.
-
-    >>> print(Difference(step=3, what="state", logged="b2:1", found="b2:2"))
-    decision 3: state: the log has 'b2:1', the engine 'b2:2'
-    """
-
-    step: int
-    what: str
-    logged: str
-    found: str
-
-    def __str__(self) -> str:
-        where = f"decision {self.step}" if self.step else "the start"
-        return f"{where}: {self.what}: the log has {self.logged!r}, the engine {self.found!r}"
+NOTES = 20
+"""So many notes are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,33 +35,6 @@ class Step:
     record: DecisionRecord
     engine: Engine
     cartridge: Cartridge
-
-
-class ReplayReport(BaseModel):
-    """What a replay found."""
-
-    model_config = ConfigDict(frozen=True)
-
-    path: str
-    verdict: Verdict
-    sentence: str
-    """The verdict in words, with step and reason."""
-    decisions: int
-    """Whole decisions that verify."""
-    cartridges: tuple[CartridgeRecord, ...]
-    player: str
-    seed: int
-    damage: str | None = None
-    difference: str | None = None
-    outcome: Outcome | None = None
-    notes: tuple[str, ...] = ()
-    seconds: float
-    decisions_per_second: float
-
-    @property
-    def good(self) -> bool:
-        """Whether the whole log, or all that was asked for, verifies."""
-        return self.verdict in (Verdict.VERIFIED, Verdict.STOPPED)
 
 
 class Replay:
@@ -119,6 +62,7 @@ class Replay:
         self._last = last
         self._make = make_cartridge
         self._over = False
+        self._speller = Speller(reader.header)
         self._started = time.perf_counter()
         for record in reader.header.cartridges:
             self._start(record, make_cartridge(record))
@@ -139,7 +83,7 @@ class Replay:
         for record in self.reader:
             self._change()
             if self.difference is None and record.cartridge not in self.engines:
-                self.difference = Difference(record.n, "cartridge", record.cartridge, f"only {', '.join(self.engines)}")
+                self.differs(record.n, "cartridge", record.cartridge, f"only {', '.join(self.engines)}")
             if self.difference is not None:
                 return
             yield record
@@ -149,7 +93,7 @@ class Replay:
         self._over = True
         self._change()
         if self.difference is None and self.reader.outcome is not None:
-            self.difference = self._compare(self.reader.outcome)
+            self._compare(self.reader.outcome)
 
     def report(self) -> ReplayReport:
         """Return the verdict so far; after a whole iteration it is final."""
@@ -165,6 +109,10 @@ class Replay:
             seed=header.seed,
             damage=str(self.reader.damage) if self.reader.damage else None,
             difference=str(self.difference) if self.difference else None,
+            line=found.line if (found := self.difference or self.reader.damage) else None,
+            keyed=self.reader.about_key,
+            by_key=self.reader.by_key,
+            key_given=self.reader.key_given,
             outcome=self.reader.outcome,
             notes=(*self.notes, *self.reader.notes),
             seconds=round(seconds, 6),
@@ -174,82 +122,132 @@ class Replay:
     def _stopped(self) -> bool:
         return self._last is not None and self.n >= self._last
 
+    def differs(self, step: int, what: str, logged: str, found: str) -> None:
+        """Note a difference; the first one counts."""
+        if self.difference is None:
+            self.difference = Difference(step, what, logged, found, self.reader.line)
+
     def _change(self) -> None:
         """Let the cartridges join and leave that did so before the next decision."""
         while self.reader.changes and self.difference is None:
-            change = self.reader.changes.popleft()
+            change = self.reader.changes.pop(0)
             if isinstance(change, Joined):
                 self._start(change.cartridge, self._make(change.cartridge))
-            elif change.cartridge in self.engines:
-                del self.cartridges[change.cartridge], self.engines[change.cartridge]
             else:
-                self.difference = Difference(self.n, "left", change.cartridge, f"only {', '.join(self.engines)}")
+                del self.cartridges[change.cartridge], self.engines[change.cartridge]
+                self._speller.use(self.cartridges)
 
     def _start(self, record: CartridgeRecord, cartridge: Cartridge) -> None:
         engine = cartridge.engine()
-        engine.reset(self.reader.header.seed)
+        try:
+            engine.reset(self.reader.header.seed)
+        except Exception as error:  # a seed of a log that was tampered with
+            self.differs(
+                self.n, f"{record.name} seed", str(self.reader.header.seed), f"{type(error).__name__}: {error}"
+            )
         self.cartridges[record.name], self.engines[record.name] = cartridge, engine
-        if cartridge.version != record.version:
-            self.notes.append(f"{record.name}: logged with version {record.version}, replayed with {cartridge.version}")
+        self._speller.use(self.cartridges)
+        note = f"{record.name}: logged with version {record.version}, replayed with {cartridge.version}"
+        if cartridge.version != record.version and note not in self.notes and len(self.notes) < NOTES:
+            self.notes.append(note)
         if record.state is not None and self.difference is None and record.state != engine.state_hash():
-            self.difference = Difference(self.n, f"{record.name} state", record.state, engine.state_hash())
+            self.differs(self.n, f"{record.name} state", record.state, engine.state_hash())
 
     def _carry_out(self, record: DecisionRecord) -> None:
         """Carry out and verify a decision, unless that was done already."""
         if self.n < record.n and self.difference is None:
-            self.difference = self._apply(record, self.engines[record.cartridge])
+            instruction = record.instruction.instruction()
+            try:
+                wrong = next(self._speller.contradictions(record, self.engines), None)
+                self._apply(record, instruction)
+            except Exception as error:  # an engine may choke on a log that was tampered with; that is a finding too
+                self.differs(record.n, "error", repr(instruction), f"{type(error).__name__}: {error}")
+            else:
+                if wrong is not None:
+                    self.differs(record.n, *wrong)
             self.n = self.n if self.difference else record.n
 
-    def _apply(self, record: DecisionRecord, engine: Engine) -> Difference | None:
-        """Let an engine take a logged instruction; return where it differs from the log, or None."""
-        instruction = record.instruction.instruction()
+    def _apply(self, record: DecisionRecord, instruction: Instruction) -> None:
+        """Let an engine take a logged instruction, and note where it differs from the log.
+
+        An engine that acts outside is told the logged result and does nothing; where it failed then, nothing happened.
+        """
+        engine, cartridge = self.engines[record.cartridge], self.cartridges[record.cartridge]
         if instruction != HALT_INSTRUCTION:
-            refused = False
+            refused, result = False, record.result
             try:
-                result = engine.apply(instruction)
+                if record.failed is not None:
+                    if not cartridge.acts_outside:
+                        self.differs(record.n, "failed", record.failed, "nothing that acts outside")
+                    else:
+                        engine.copy().recall(instruction, record.result)  # type: ignore[attr-defined]
+                    refused = True
+                elif cartridge.acts_outside:
+                    engine.recall(instruction, record.result)  # type: ignore[attr-defined]
+                else:
+                    result = engine.apply(instruction)
             except IllegalInstructionError as error:
                 refused, result = True, str(error)
-            except Exception as error:  # an engine may choke on a log that was tampered with; that is a finding too
-                return Difference(record.n, "error", repr(instruction), f"{type(error).__name__}: {error}")
             if refused != record.refused:
-                return Difference(record.n, "legality", f"{instruction!r}: {record.result}", result)
+                self.differs(record.n, "legality", f"{instruction!r}: {record.result}", result)
             if result != record.result:
-                return Difference(record.n, "result", record.result, result)
-        state = engine.state_hash()
-        return None if state == record.state else Difference(record.n, "state", record.state, state)
+                self.differs(record.n, "result", record.result, result)
+            if cartridge.acts_outside and not refused and (why := _misfit(instruction, cartridge)):
+                self.differs(record.n, "arguments", repr(instruction), why)
+        elif record.cartridge != next(iter(self.cartridges)):
+            self.differs(record.n, "cartridge", record.cartridge, next(iter(self.cartridges)))
+        if (state := engine.state_hash()) != record.state:
+            self.differs(record.n, "state", record.state, state)
 
-    def _compare(self, outcome: Outcome) -> Difference | None:
+    def _compare(self, outcome: Outcome) -> None:
         """Hold the outcome against the engines."""
-        for name, logged in outcome.summary.items():
-            found = dict(self.engines[name].summary()) if name in self.engines else {}
-            if logged != found:
-                return Difference(self.n, f"{name} summary", str(logged), str(found))
-        reasons = [engine.ended() for engine in self.engines.values()]
-        if outcome.ending is Ending.RULES and not any(reasons):
-            return Difference(self.n, "ending", outcome.detail or outcome.ending, "the session may go on")
-        return None
+        for name, engine in self.engines.items():
+            logged, found = outcome.summary.get(name), dict(engine.summary())
+            if logged is None or logged.keys() != found.keys() or not all(same(logged[k], found[k]) for k in found):
+                self.differs(self.n, f"{name} summary", "none" if logged is None else str(logged), str(found))
+        if odd := [name for name in outcome.summary if name not in self.engines]:
+            self.differs(self.n, "summary", odd[0], f"only {', '.join(self.engines)}")
+        if outcome.ending is Ending.RULES:
+            told = ended(self.engines)
+            if told != outcome.detail:
+                self.differs(self.n, "ending", outcome.detail or outcome.ending, told or "the session may go on")
 
     def _verdict(self) -> tuple[Verdict, str]:
-        damage, outcome = self.reader.damage, self.reader.outcome
+        damage, outcome, key = self.reader.damage, self.reader.outcome, self.reader.about_key
+        key = key and f"; {key}"
         whole = f"{self.n} whole decision{' verifies' if self.n == 1 else 's verify'}"
         if self.difference is not None:
-            return Verdict.DIFFERENT, f"different: {self.difference}; before that {whole}"
+            return Verdict.DIFFERENT, f"different: {self.difference} (line {self.difference.line}); before that {whole}"
         if damage is not None:
             return Verdict.DAMAGED, f"damaged: {whole}, then {damage}"
         if outcome is not None:
             detail = f" ({outcome.detail})" if outcome.detail else ""
-            return Verdict.VERIFIED, f"verified: {whole} to the end: {outcome.ending}{detail}"
+            return Verdict.VERIFIED, f"verified: {whole} to the end: {outcome.ending}{detail}{key}"
         if not self._over:
-            return Verdict.STOPPED, f"stopped as asked: {whole}"
-        return Verdict.UNFINISHED, f"unfinished: {whole}, and no outcome follows: killed, or its end was cut off"
+            return Verdict.STOPPED, f"stopped as asked: {whole}{key}"
+        return Verdict.UNFINISHED, f"unfinished: {whole}, and no outcome follows: killed, or its end was cut off{key}"
 
 
-def replay(path: str | Path, make_cartridge: MakeCartridge, *, last: int | None = None) -> ReplayReport:
-    """Play a whole log again and return what was found.
+def _misfit(instruction: Instruction, cartridge: Cartridge) -> str:
+    """Return why the arguments of an instruction do not fit its opcode; "" where they do."""
+    opcode = next((each for each in cartridge.opcodes if each.method == instruction.method), None)
+    if opcode is None:
+        return f"no opcode {instruction.method!r}"
+    try:
+        made = opcode.from_arguments(instruction.arguments).instruction(cartridge.name)
+    except OpcodeError as error:
+        return str(error)
+    return "" if made == instruction else repr(made)
+
+
+def replay(
+    path: str | Path, make_cartridge: MakeCartridge, *, last: int | None = None, key: Key | None = None
+) -> ReplayReport:
+    """Play a whole log again and return what was found; with the key of a keyed log, hold every line against it.
 
     Raises LogError when there is no header to start from, and whatever `make_cartridge` raises.
     """
-    with LogReader(path) as reader:
+    with LogReader(path, key) as reader:
         run = Replay(reader, make_cartridge, last=last)
         for _ in run:
             pass

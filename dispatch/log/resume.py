@@ -16,11 +16,13 @@ from pathlib import Path
 from dispatch.log.compression import SUFFIXES, Compress, compressor, open_log
 from dispatch.log.damage import MAX_LINE, Fault
 from dispatch.log.encoding import unseal
+from dispatch.log.key import Key
 from dispatch.log.prompts import Prompts
 from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Ending, Header, Resumed
 from dispatch.log.redact import Redactor
-from dispatch.log.replay import MakeCartridge, Replay, ReplayReport, Verdict
+from dispatch.log.replay import MakeCartridge, Replay
+from dispatch.log.report import ReplayReport, Verdict
 from dispatch.log.tally import Tally
 from dispatch.log.writer import Broken, LogWriter, OnError, Place, lock
 from kernel.contract import Cartridge, Engine
@@ -54,6 +56,7 @@ def resume(
     *,
     redact: Redactor | None = None,
     on_error: OnError = "stop",
+    key: Key | None = None,
 ) -> Resumption:
     """Lock a log, verify it, and return what it takes to go on; the log gets a line that says so.
 
@@ -61,15 +64,16 @@ def resume(
     (interrupted, limit, error).
 
     Raises LogError when another session writes the file, when the session ended by itself, when the log is damaged
-    before its end or differs from what the engines do; UsageError when the salt of a redacted log is not given again.
+    before its end or differs from what the engines do; UsageError when the salt of a redacted log, or the
+    key of a keyed one, is not given again.
     """
     path = Path(path)
     if not path.is_file():
         raise LogError(f"resume: no file {str(path)!r}")
     fd = lock(path)
     try:
-        with LogReader(path) as reader:
-            _check_salt(reader.header, redact)
+        with LogReader(path, key) as reader:
+            _check_secrets(reader, redact)
             run, fold, tally = Replay(reader, make_cartridge), Prompts(), Tally()
             last: DecisionRecord | None = None
             prompt: list[int] = []
@@ -86,8 +90,8 @@ def resume(
             os.ftruncate(fd, reader.end.length)
         if not reader.end.newline:
             os.write(fd, compress(b"\n", False))
-        broken = Broken(fd, compress, Place(reader.end.chain, reader.n, prompt))
-        writer = LogWriter(path, None, redact=redact, on_error=on_error, broken=broken)
+        broken = Broken(fd, compress, Place(reader.end.chain, reader.n, prompt, reader.end.mac))
+        writer = LogWriter(path, None, redact=redact, on_error=on_error, broken=broken, key=key)
     except BaseException:
         os.close(fd)
         raise
@@ -110,10 +114,13 @@ def _check(report: ReplayReport, reader: LogReader, lines: bool) -> None:
         raise LogError(f"{where} is compressed, but its name does not end in {' or '.join(SUFFIXES)}; rename it")
 
 
-def _check_salt(header: Header, redact: Redactor | None) -> None:
+def _check_secrets(reader: LogReader, redact: Redactor | None) -> None:
     given = None if redact is None else redact.fingerprint
-    if header.redacted != given:
-        told = "was redacted; give its salt again" if header.redacted else "was not redacted; give no salt"
+    if reader.header.redacted != given:
+        told = "was redacted; give its salt again" if reader.header.redacted else "was not redacted; give no salt"
+        raise UsageError(f"resume: the log {told}")
+    if not reader.by_key and (reader.header.keyed is not None or reader.key_given):
+        told = "is keyed; give its key" if reader.header.keyed is not None else "is not keyed; give no key"
         raise UsageError(f"resume: the log {told}")
 
 

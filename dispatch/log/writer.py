@@ -10,6 +10,7 @@ What the file holds at every moment:
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -19,7 +20,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
 from dispatch.log.compression import Compress, compressor
-from dispatch.log.encoding import START, encode, seal
+from dispatch.log.damage import MAX_LINE
+from dispatch.log.encoding import START, encode, seal, stamp
+from dispatch.log.key import Key
 from dispatch.log.prompts import delta, nearest
 from dispatch.log.records import DecisionRecord, Header, Joined, Left, LogRecord, Outcome, Resumed
 from dispatch.log.redact import Redactor
@@ -34,6 +37,7 @@ class Place(NamedTuple):
     chain: str = START
     n: int = 0
     prompt: Sequence[int] = ()
+    mac: str = START
 
 
 class Broken(NamedTuple):
@@ -62,6 +66,7 @@ class LogWriter:
         redact: drops prompts and requests and writes salted hashes of them instead.
         on_error: what to do when the disk is full or fails: `stop` raises LogError, `continue` warns once, writes
             nothing more and lets the session go on. The file stays whole up to the line before in both cases.
+        key: seals every line of the log.
 
     Attributes:
         error: why writing stopped, or None.
@@ -75,10 +80,12 @@ class LogWriter:
         redact: Redactor | None = None,
         on_error: OnError = "stop",
         broken: Broken | None = None,
+        key: Key | None = None,
     ) -> None:
         self.path = Path(path)
         self.error: str | None = None
         self._redact = redact
+        self._key = key
         self._stop = on_error == "stop"
         self._nulls: tuple[int, list[list[int]]] = (0, [])
         self._ended = False
@@ -93,7 +100,8 @@ class LogWriter:
         try:
             if found.st_size and self._regular:
                 raise LogError(f"log: {str(self.path)!r} holds something already; name a new file")
-            self._write(header if redact is None else redact.header(header))
+            header = header if redact is None else redact.header(header)
+            self._write(header.model_copy(update={"keyed": None if key is None else key.id}))
         except BaseException:
             self.close()
             raise
@@ -170,10 +178,18 @@ class LogWriter:
         self._settle()
         if self.error is not None:
             return
-        line, chain = seal(encode(record), self._place.chain)
+        body, mac = encode(record), START
+        if self._key is not None:
+            mac = self._key.mac(self._place.mac, body)
+            body = stamp(body, mac)
+        line, chain = seal(body, self._place.chain)
         n = record.n if isinstance(record, DecisionRecord) else self._place.n
-        place = Place(chain, n, prompt or self._place.prompt)
-        self._pending = _Pending(os.fstat(self._fd).st_size, self._compress(line, last), place)
+        place = Place(chain, n, prompt or self._place.prompt, mac)
+        start = os.fstat(self._fd).st_size
+        if len(line) > MAX_LINE:
+            self._fail(OSError(errno.EFBIG, f"a line of {len(line)} bytes, over {MAX_LINE},"), start)
+            return
+        self._pending = _Pending(start, self._compress(line, last), place)
         self._settle()
 
     def _settle(self) -> None:

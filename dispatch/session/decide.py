@@ -12,10 +12,13 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from dispatch.log.key import Key
 from dispatch.log.prompts import Prompts
 from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Header
-from dispatch.log.replay import MakeCartridge, Replay, ReplayReport
+from dispatch.log.replay import MakeCartridge, Replay
+from dispatch.log.report import ReplayReport
+from dispatch.session.held import behind, misread
 from dispatch.session.model_player import ModelPlayer
 from dispatch.session.players import Choice
 from dispatch.session.situation import situation
@@ -40,15 +43,12 @@ class Divergence(BaseModel):
     now: str
     margin_then: float | None
     margin_now: float
+    behind: float
+    """How far the logged choice is behind the new one, both as they are scored now."""
     planner_then: float | None
     """The planner's score of the logged choice, where it has one."""
     planner_now: float | None
     """Its score of the new choice."""
-
-    @property
-    def smaller_margin(self) -> float:
-        """The smaller one of the two margins."""
-        return self.margin_now if self.margin_then is None else min(self.margin_now, self.margin_then)
 
 
 class DecideReport(BaseModel):
@@ -61,9 +61,11 @@ class DecideReport(BaseModel):
     decisions: int = 0
     agree: int = 0
     within: int = 0
-    """Other choices where one of the margins is below the tolerance."""
+    """Other choices where the logged one is behind by less than the tolerance, as it is scored now."""
     beyond: int = 0
-    """Other choices where both are not."""
+    """Other choices where it is further behind."""
+    moved: int = 0
+    """The same choices whose logged margin is further from today's than the tolerance, where nothing changed."""
     first: Divergence | None = None
     """The first other choice."""
     first_beyond: Divergence | None = None
@@ -85,7 +87,7 @@ class DecideReport(BaseModel):
     @property
     def good(self) -> bool:
         """Whether the log verifies and the choices agree where they have to."""
-        return self.replay.good and (bool(self.changed) or not self.beyond)
+        return self.replay.good and (bool(self.changed) or not self.beyond + self.moved)
 
 
 def decide_again(
@@ -96,6 +98,7 @@ def decide_again(
     *,
     tolerance: float = TOLERANCE,
     last: int | None = None,
+    key: Key | None = None,
 ) -> DecideReport:
     """Decide a whole log again; raises LogError without a header or behind a redacted request.
 
@@ -104,13 +107,14 @@ def decide_again(
         make_cartridge: as of a replay.
         player: what decides now, with the cartridges of the log.
         changed: what `changes` found.
-        tolerance: margins below it may come out differently.
+        tolerance: scores so close may come out in another order.
         last: stop after this decision.
+        key: of a keyed log.
     """
     read_ids = not any(text.startswith(("tokenizer", "strategy")) for text in changed)
     ranked: list[tuple[bool, bool]] = []
     gains: list[float] = []
-    with LogReader(path) as reader:
+    with LogReader(path, key) as reader:
         run, prompts = Replay(reader, make_cartridge, last=last), Prompts()
         found = DecideReport(replay=run.report(), changed=changed, tolerance=tolerance)
         player.max_tokens = reader.header.max_tokens or player.max_tokens
@@ -123,6 +127,9 @@ def decide_again(
                 player.use(list(run.cartridges.values()))
             seen, _ = situation(run.cartridges, run.engines, record.n, record.request or "")
             ids, nulls, rotations = prompts.take(record)
+            if read_ids and (wrong := misread(record, player, [ids, *nulls, *rotations])) is not None:
+                run.differs(record.n, *wrong)
+                break
             if ids and read_ids:
                 found.prompts_changed += player.kernel.vocabulary.prompt(seen.prompt.parts) != ids
                 logged = PromptIds(tuple(ids), tuple(map(tuple, nulls)), tuple(map(tuple, rotations)))
@@ -130,20 +137,22 @@ def decide_again(
             else:
                 found.rewritten += 1
                 choice = player.choose(seen)
-            made = _divergence(record, seen.options, choice)
+            made = _divergence(record, seen.options, choice, player)
             found.decisions += 1
             if seen.options:
                 best = repr(seen.options[0].instruction)
                 ranked.append((made.then == best, made.now == best))
             if made.then == made.now:
                 found.agree += 1
-                if made.margin_then is not None and not changed:
-                    found.largest_shift = max(found.largest_shift, abs(made.margin_then - made.margin_now))
+                if made.margin_then is not None and not changed and made.margin_then != made.margin_now:
+                    shift = abs(made.margin_then - made.margin_now)
+                    found.largest_shift = max(found.largest_shift, shift)
+                    found.moved += not shift <= tolerance
                 continue
             found.first = found.first or made
             if made.planner_then is not None and made.planner_now is not None:
                 gains.append(made.planner_now - made.planner_then)
-            if made.smaller_margin < tolerance:  # NaN is no small margin
+            if made.behind < tolerance:  # NaN is not close
                 found.within += 1
             else:
                 found.beyond += 1
@@ -158,7 +167,7 @@ def decide_again(
     return found
 
 
-def _divergence(record: DecisionRecord, options: Sequence[Option], choice: Choice) -> Divergence:
+def _divergence(record: DecisionRecord, options: Sequence[Option], choice: Choice, player: ModelPlayer) -> Divergence:
     """Hold a logged decision against the choice that is made now."""
     scores = {option.instruction: option.score for option in reversed(options)}
     then, now = record.instruction.instruction(), choice.instruction
@@ -168,6 +177,7 @@ def _divergence(record: DecisionRecord, options: Sequence[Option], choice: Choic
         now=repr(now),
         margin_then=record.margin,
         margin_now=choice.decision.margin if choice.decision is not None else 0.0,
+        behind=behind(then, choice, player, record.n),
         planner_then=scores.get(then),
         planner_now=scores.get(now),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dispatch.log.records import Ending
+from dispatch.log.report import ended
 from kernel.contract import Engine
 from kernel.errors import UsageError
 
@@ -17,10 +18,8 @@ def over(engines: Mapping[str, Engine], limits: Mapping[str, int | float], decis
         limits: largest values by name; see `count`.
         decisions: made so far.
     """
-    reasons = {name: engine.ended() for name, engine in engines.items()}
-    if all(reason is not None for reason in reasons.values()):
-        told = [f"{name}: {reason}" if len(reasons) > 1 else str(reason) for name, reason in reasons.items()]
-        return Ending.RULES, "; ".join(told)
+    if (reason := ended(engines)) is not None:
+        return Ending.RULES, reason
     for limit, most in limits.items():
         if count(limit, engines, decisions) >= most:
             return Ending.LIMIT, f"{most} {limit}"

@@ -9,13 +9,12 @@ import numpy as np
 
 from dispatch.log.objects import InstructionRecord, LegalRow, Offer
 from dispatch.log.records import DecisionRecord
+from dispatch.log.scores import MOST
 from dispatch.session.players import Choice
 from kernel.choose.decision import Decision
 from kernel.contract import Option
 from kernel.opcode import Instruction
 
-MOST = 64
-"""Of more legal opcodes than these only the best by score are logged, and their number."""
 DIGITS = 6
 """Decimals of a log-probability: far below what two batch shapes differ by."""
 

@@ -100,16 +100,21 @@ def header(seed: int = 7) -> Header:
     return Header(started="2026-01-02T03:04:05+00:00", cartridges=(start,), seed=seed, player="random")
 
 
+def said(by: int) -> str:
+    """Return an addition in the compact wire form."""
+    return f" add {by}\n@counter\n"
+
+
 def decision(n: int, engine: CounterEngine, by: int) -> DecisionRecord:
     """Carry out one addition and record it."""
     instruction = Instruction.of("counter", "add", by=by)
-    legal = tuple(LegalRow(text=f"add {i.args['by']}", logprob=-0.5 * i.args["by"]) for i in engine.legal())
+    legal = tuple(LegalRow(text=said(i.args["by"]), logprob=-0.5 * i.args["by"]) for i in engine.legal())
     result = engine.apply(instruction)
     return DecisionRecord(
         n=n,
         cartridge="counter",
         instruction=InstructionRecord.of(instruction),
-        text=f"add {by}",
+        text=said(by),
         ids=(100 + by,),
         legal=legal,
         result=result,
@@ -154,4 +159,6 @@ def counter() -> SimpleNamespace:
         write=write,
         forge=forge,
         add=lambda by: Instruction.of("counter", "add", by=by),
+        said=said,
+        summary=lambda engine: {"counter": dict(engine.summary())},
     )

@@ -56,9 +56,10 @@ def test_a_short_log_has_these_bytes(tmp_path: Path, counter: SimpleNamespace) -
     )
     two = (
         '{"event":"decision","n":1,"cartridge":"counter","instruction":{"cartridge":"counter","method":"add",'
-        '"arguments":{"by":2}},"text":"add 2","ids":[102],"state":"s9.1","result":"now 9","refused":false,'
-        '"prompt":{"keep":0,"new":[5,6,7]},"legal":[{"text":"add 1","logprob":-0.5},{"text":"add 2","logprob":-1.0},'
-        '{"text":"add 3","logprob":-1.5}]}'
+        '"arguments":{"by":2}},"text":" add 2\\n@counter\\n","ids":[102],"state":"s9.1",'
+        '"result":"now 9","refused":false,"prompt":{"keep":0,"new":[5,6,7]},'
+        '"legal":[{"text":" add 1\\n@counter\\n","logprob":-0.5},'
+        '{"text":" add 2\\n@counter\\n","logprob":-1.0},{"text":" add 3\\n@counter\\n","logprob":-1.5}]}'
     )
     first = blake2b(one.encode(), digest_size=16).hexdigest()
     second = blake2b(first.encode() + two.encode(), digest_size=16).hexdigest()
@@ -195,7 +196,9 @@ def test_a_second_writer_is_refused(tmp_path: Path, counter: SimpleNamespace) ->
         code = f"from dispatch.log.writer import LogWriter; LogWriter({str(path)!r}, None)"
         other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert "is being written by another session" in other.stderr
-        log.outcome(Outcome(decisions=0, ending=Ending.HALT))
+        engine = counter.engine()
+        engine.reset(7)
+        log.outcome(Outcome(decisions=0, ending=Ending.LIMIT, summary=counter.summary(engine)))
     assert replay(path, counter.make).verdict is Verdict.VERIFIED
 
 
@@ -298,7 +301,7 @@ def test_an_interrupt_inside_a_write_leaves_whole_lines(
             patch.setattr(os, "write", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 log.decision(counter.decision(1, engine, 1))
-        log.outcome(Outcome(decisions=log.n, ending=Ending.INTERRUPTED))
+        log.outcome(Outcome(decisions=log.n, ending=Ending.INTERRUPTED, summary=counter.summary(engine)))
     report = replay(path, counter.make)
     assert (report.verdict, report.decisions) == (Verdict.VERIFIED, 1)
 

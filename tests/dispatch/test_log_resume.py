@@ -10,14 +10,16 @@ from types import SimpleNamespace
 import pytest
 
 from dispatch.log.compression import open_log
+from dispatch.log.objects import InstructionRecord
 from dispatch.log.prompts import Prompts
 from dispatch.log.reader import LogReader
-from dispatch.log.records import Ending, Outcome, Resumed
+from dispatch.log.records import DecisionRecord, Ending, Outcome, Resumed
 from dispatch.log.redact import Redactor
 from dispatch.log.replay import Verdict, replay
 from dispatch.log.resume import Resumption, resume
 from dispatch.log.writer import LogWriter
 from kernel.errors import LogError, UsageError
+from kernel.opcode import HALT_INSTRUCTION
 
 DECISIONS = 30
 
@@ -119,12 +121,18 @@ def test_a_lost_newline_is_put_back(tmp_path: Path, counter: SimpleNamespace) ->
 
 def test_an_interrupted_session_goes_on_and_one_that_is_over_does_not(tmp_path: Path, counter: SimpleNamespace) -> None:
     """The outcome that came from outside is taken off and told; the end of the rules stays."""
-    for ending in Ending:
+    halt = InstructionRecord.of(HALT_INSTRUCTION)
+    for ending in (Ending.RULES, Ending.HALT, Ending.LIMIT, Ending.INTERRUPTED, Ending.ERROR):
         path, engine = tmp_path / ending, counter.engine()
         engine.reset(998)
         with LogWriter(path, counter.header(998)) as log:
-            log.decision(counter.decision(1, engine, 2))
-            log.outcome(Outcome(decisions=1, ending=ending))
+            if ending is Ending.HALT:
+                record = DecisionRecord(n=1, cartridge="counter", instruction=halt, state=engine.state_hash())
+            else:
+                record = counter.decision(1, engine, 2)
+            log.decision(record)
+            detail = "a thousand" if ending is Ending.RULES else ""
+            log.outcome(Outcome(decisions=1, ending=ending, detail=detail, summary=counter.summary(engine)))
         if ending in (Ending.RULES, Ending.HALT):
             with pytest.raises(LogError, match=f"the session is over: {ending}"):
                 resume(path, counter.make)

@@ -164,16 +164,17 @@ def test_a_refused_instruction_verifies_as_refused(tmp_path: Path, counter: Simp
             )
         )
         log.decision(counter.decision(2, engine, 1))
-        log.outcome(Outcome(decisions=2, ending=Ending.LIMIT))
+        log.outcome(Outcome(decisions=2, ending=Ending.LIMIT, summary=counter.summary(engine)))
     assert replay(tmp_path / "log", counter.make).verdict is Verdict.VERIFIED
 
 
 def test_halt_is_not_given_to_the_engine(tmp_path: Path, counter: SimpleNamespace) -> None:
     """It ends the session and leaves the state alone."""
-    halt = InstructionRecord.of(HALT_INSTRUCTION)
+    halt, engine = InstructionRecord.of(HALT_INSTRUCTION), counter.engine()
+    engine.reset(7)
     with LogWriter(tmp_path / "log", counter.header()) as log:
         log.decision(DecisionRecord(n=1, cartridge="counter", instruction=halt, state="s7.0"))
-        log.outcome(Outcome(decisions=1, ending=Ending.HALT))
+        log.outcome(Outcome(decisions=1, ending=Ending.HALT, summary=counter.summary(engine)))
     assert replay(tmp_path / "log", counter.make).sentence == "verified: 1 whole decision verifies to the end: halt"
 
 
@@ -209,15 +210,16 @@ def test_an_engine_that_breaks_is_a_difference_and_no_traceback(log: Path, count
 
 
 def test_scores_that_are_not_finite_do_not_disturb_a_replay(tmp_path: Path, counter: SimpleNamespace) -> None:
-    """A legal row at -inf, one NaN and thousands masked: the same choice comes back."""
+    """A legal row at -inf and one NaN: the same choice comes back."""
     engine = counter.engine()
     engine.reset(7)
     record = counter.decision(1, engine, 2)
-    rows = (LegalRow(text="a", logprob=-math.inf), LegalRow(text="b", logprob=math.nan), *record.legal)
-    rows += tuple(LegalRow(text=f"m{i}", logprob=-math.inf) for i in range(3000))
+    rows = tuple(
+        LegalRow(text=counter.said(by), logprob=value) for by, value in [(1, -math.inf), (2, -1.0), (3, math.nan)]
+    )
     with LogWriter(tmp_path / "log", counter.header()) as log:
         log.decision(record.model_copy(update={"legal": rows}))
-        log.outcome(Outcome(decisions=1, ending=Ending.LIMIT))
+        log.outcome(Outcome(decisions=1, ending=Ending.LIMIT, summary=counter.summary(engine)))
     with LogReader(tmp_path / "log") as reader:
         run = Replay(reader, counter.make)
         seen = [step.record for step in run]
@@ -225,7 +227,7 @@ def test_scores_that_are_not_finite_do_not_disturb_a_replay(tmp_path: Path, coun
     assert seen[0].instruction.instruction() == Instruction.of("counter", "add", by=2)
     assert seen[0].legal is not None
     assert [row.logprob for row in seen[0].legal[:1]] == [-math.inf]
-    assert math.isnan(seen[0].legal[1].logprob or 0)
+    assert math.isnan(seen[0].legal[2].logprob or 0)
 
 
 def tetris(record: CartridgeRecord) -> Cartridge:
@@ -247,18 +249,18 @@ def test_a_tetris_game_of_the_planner_verifies(tmp_path: Path) -> None:
     with LogWriter(path, Header(cartridges=(start,), seed=3, player="planner")) as log:
         while engine.summary()["pieces"] != 50:
             options = planner.rank(engine)[:3]
-            for key in options[0].plan or (options[0].instruction,):
-                result = engine.apply(key)
-                log.decision(
-                    DecisionRecord(
-                        n=next(steps),
-                        cartridge="tetris",
-                        instruction=InstructionRecord.of(key),
-                        offered=tuple(map(Offer.of, options)),
-                        result=result,
-                        state=engine.state_hash(),
-                    )
+            key = options[0].instruction
+            result = engine.apply(key)
+            log.decision(
+                DecisionRecord(
+                    n=next(steps),
+                    cartridge="tetris",
+                    instruction=InstructionRecord.of(key),
+                    offered=tuple(map(Offer.of, options)),
+                    result=result,
+                    state=engine.state_hash(),
                 )
+            )
         log.outcome(Outcome(decisions=log.n, ending=Ending.LIMIT, summary={"tetris": dict(engine.summary())}))
     report = replay(path, tetris)
     assert report.verdict is Verdict.VERIFIED

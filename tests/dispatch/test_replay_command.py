@@ -29,8 +29,8 @@ from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Ending, Header, Outcome
 from dispatch.log.replay import Replay
 from dispatch.log.writer import LogWriter
+from dispatch.wire.wire import Wire
 from kernel.errors import UsageError
-from kernel.opcode import Instruction
 
 app = typer.Typer()
 app.command("replay")(replay_command)
@@ -47,10 +47,7 @@ def log(tmp_path: Path) -> Path:
         name="tetris", version=cartridge.version, state=engine.state_hash(), options=dict(cartridge.options)
     )
     path = tmp_path / "game.jsonl"
-    rows = [
-        LegalRow(text=text, logprob=p, null=-2.0, probability=q)
-        for text, p, q in [("left", -1.5, 0.7), ("drop", -3, 0.3)]
-    ]
+    wire = Wire([cartridge])
     step = LedgerStep(
         at=0,
         legal=2,
@@ -63,24 +60,29 @@ def log(tmp_path: Path) -> Path:
     )
     with LogWriter(path, Header(cartridges=(start,), seed=5)) as log:
         for n in range(1, 9):
-            key = engine.legal()[n % 2]
+            key, legal = engine.legal()[n % 2], [wire.literal(each).text for each in engine.legal()]
+            rows = [LegalRow(text=text, logprob=-3, null=-2.0, probability=0.3 / len(legal)) for text in legal]
+            rows[n % 2] = LegalRow(text=legal[n % 2], logprob=-1.5, null=-2.0, probability=0.7)
             log.decision(
                 DecisionRecord(
                     n=n,
                     cartridge="tetris",
                     instruction=InstructionRecord.of(key),
-                    text="left",
+                    text=legal[n % 2],
                     ids=(11, 99),
                     result=engine.apply(key),
                     state=engine.state_hash(),
                     legal=tuple(rows),
-                    chosen=0,
+                    chosen=n % 2,
                     rule="calibrated",
                     margin=0.4,
                     ledger=(step,),
                 )
             )
-        log.outcome(Outcome(decisions=8, ending=Ending.LIMIT, detail="decisions", totals={"mass": math.nan}))
+        summary = {"tetris": dict(engine.summary())}
+        log.outcome(
+            Outcome(decisions=8, ending=Ending.LIMIT, detail="decisions", summary=summary, totals={"mass": math.nan})
+        )
     return path
 
 
@@ -189,23 +191,49 @@ def test_options_of_a_log_that_its_cartridge_does_not_take_are_an_error(
     assert err.startswith("error: ")
 
 
+MINE = """
+from kernel.contract import Cartridge
+from kernel.opcode import Instruction, Opcode
+
+class Go(Opcode):
+    'Go on.'
+
+class Engine:
+    def __init__(self, length):
+        self.length, self.at = length, 0
+    def reset(self, seed):
+        self.at = 0
+    def legal(self):
+        return [Instruction.of("mine", "go")] if self.at < self.length else []
+    def apply(self, instruction):
+        self.at += 1
+        return f"{self.at} of {self.length}"
+    def copy(self):
+        twin = Engine(self.length)
+        twin.at = self.at
+        return twin
+    def state_hash(self):
+        return str(self.at)
+    def ended(self):
+        return "there" if self.at == self.length else None
+    def summary(self):
+        return {"steps": self.at}
+
+def make(length: int = 1):
+    return Cartridge("mine", "1", "Walks.", (Go,), lambda: Engine(length), None)
+"""
+
+
 def test_a_cartridge_that_is_not_installed_can_be_named(tmp_path: Path) -> None:
     """A folder of the person's own, with the options of the log; without it the log alone loads nothing."""
     folder = tmp_path / "mine"
     folder.mkdir()
-    (folder / "__init__.py").write_text(
-        "from dataclasses import replace\nfrom cartridges.tetris import make as tetris\n"
-        "def make(opcodes: str = 'place'):\n    return replace(tetris(opcodes), name='mine')\n"
-    )
-    engine = make_tetris("moves").engine()
-    engine.reset(5)
-    record = CartridgeRecord(name="mine", version="1", state=engine.state_hash(), options={"opcodes": "moves"})
-    drop = Instruction.of("tetris", "move", action="drop")
+    (folder / "__init__.py").write_text(MINE)
+    go = InstructionRecord(cartridge="mine", method="go")
+    record = CartridgeRecord(name="mine", version="1", state="0", options={"length": 2})
     with LogWriter(tmp_path / "log", Header(cartridges=(record,), seed=5)) as log:
-        result = engine.apply(drop)
-        made = InstructionRecord.of(drop)
-        log.decision(DecisionRecord(n=1, cartridge="mine", instruction=made, result=result, state=engine.state_hash()))
-        log.outcome(Outcome(decisions=1, ending=Ending.LIMIT))
+        log.decision(DecisionRecord(n=1, cartridge="mine", instruction=go, result="1 of 2", state="1"))
+        log.outcome(Outcome(decisions=1, ending=Ending.LIMIT, summary={"mine": {"steps": 1}}))
     assert run(tmp_path / "log", "--headless")[0] == 1
     code, out, err = run(tmp_path / "log", "--headless", "--cartridge", folder)
     assert (code, out, err) == (0, "verified: 1 whole decision verifies to the end: limit\n", "")

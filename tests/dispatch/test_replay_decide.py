@@ -146,7 +146,7 @@ def test_a_choice_that_the_same_model_does_not_make_is_found(tmp_path: Path, cou
     assert not found.good
     assert found.first_beyond is not None
     assert found.first_beyond.margin_then is not None
-    assert min(found.first_beyond.margin_then, found.first_beyond.margin_now) >= 0.5
+    assert found.first_beyond.behind >= 0.5
     strict = again(path, counter, kernel(noise=0.1), tolerance=0.0)
     assert strict.beyond == again(path, counter, kernel(noise=0.1)).within
 

@@ -98,7 +98,7 @@ def wishes(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
             ["home", "--player", "random", "--pieces", "3"],
             "error: home: nothing here counts 'pieces', so it is no limit",
         ),
-        (["tetris", "--redact"], "error: run: --redact and --set salt need --log"),
+        (["tetris", "--redact"], "error: run: --redact and --set salt and key need --log"),
         (["home", "--goal", " "], "error: run: --goal is one request, not blank, in place of --requests"),
         (["tetris", "--option", "strategy=wel-filler"], "did you mean 'well-filler'?"),
     ],
@@ -211,7 +211,7 @@ def test_a_signal_closes_the_log_and_prints_the_summary(tmp_path: Path, number: 
     out, err = process.communicate(timeout=30)
     assert process.returncode == code
     assert json.loads(out)["ending"] == "interrupted"
-    assert err == f"log: {path}; play it again with: replay {path}\n"
+    assert err == f"log: {path}; play it again with: python -m kernel replay {path}\n"
     assert "to the end: interrupted (stopped by" in verified(path)
 
 
