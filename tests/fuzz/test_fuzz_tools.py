@@ -1,4 +1,7 @@
-"""Hostile tool lists: each loads whole or is refused with a sentence, and importing what is written only defines."""
+"""Hostile tool lists: each loads whole or is refused with a sentence, and importing what is written only defines.
+
+The lists are others in each run. The seed is printed; FUZZ_SEED repeats a run.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from kernel.errors import KernelError
 from kernel.opcode.tools import function_name, read_tools
 from tests.fuzz.tool_cases import text, tools
 
-SEED = int(os.environ.get("FUZZ_SEED", "1"))
+SEED = os.environ.get("FUZZ_SEED", str(random.SystemRandom().randrange(1 << 32)))
 HARMLESS = {"__import__": builtins.__import__}
 """All that the written modules may use of Python: another name in them, called or read, is a NameError."""
 
@@ -79,7 +82,7 @@ def held(count: int, folder: Path) -> None:
             where = f"FUZZ_SEED={SEED}, list {number}, from {source!r}: {listed!r}"
             raise AssertionError(f"{where}: {type(error).__name__}: {error}") from error
         shutil.rmtree(target)
-    assert kept > 1.5 * count  # the harmless one of each list, and many a hostile one
+    assert kept > 1.2 * count  # the harmless one of each list, and many a hostile one
 
 
 def test_sixty_hostile_lists_only_define(tmp_path: Path) -> None:
@@ -89,7 +92,7 @@ def test_sixty_hostile_lists_only_define(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_five_thousand_hostile_lists_only_define(tmp_path: Path) -> None:
-    """All of them; FUZZ_SEED draws others."""
+    """All of them."""
     held(5000, tmp_path)
 
 
