@@ -105,7 +105,7 @@ def write(found: Imported, target: Path, source: str) -> list[Path]:
 
 
 def _init(name: str, count: int, source: str) -> ast.Module:
-    what = f"{count} tools out of {source[:LONGEST]}"
+    what = f"{count} tools out of {shown(source[:LONGEST])}"
     texts: dict[object, str] = {
         "doc": f"{what}. What they do stands in `handlers.py`; what they take, in `tools.json`.",
         "name": name,

@@ -73,10 +73,10 @@ def test_no_field_becomes_code(tmp_path: Path, hostile: str) -> None:
 
 
 def test_the_name_of_a_file_in_another_encoding_is_shown_in_escapes(tmp_path: Path) -> None:
-    """Bytes that are no UTF-8 come as halves of surrogate pairs, which no text file can hold; a backtick ends no span."""
+    """Bytes that are no UTF-8 come as halves of surrogate pairs, which no text file holds; a backtick ends no span."""
     files = written(tmp_path / "mytools", [{"name": "a"}], source="x\udcff`.json")
     assert r"imported from `x\udcff\x60.json`." in files["README.md"]
-    assert (ast.get_docstring(ast.parse(files["__init__.py"])) or "").startswith("1 tools out of x\udcff`.json.")
+    assert (ast.get_docstring(ast.parse(files["__init__.py"])) or "").startswith(r"1 tools out of x\udcff`.json.")
 
 
 def test_importing_what_was_written_prints_nothing(tmp_path: Path) -> None:
