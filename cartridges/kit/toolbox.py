@@ -22,11 +22,11 @@ from kernel.opcode import Halt, Instruction, commands
 from kernel.opcode.opcode import SchemaOpcode
 from kernel.opcode.tools import function_name, read_tools
 from kernel.prompt import Part, Prompt
+from kernel.shown import shown
 
 NOTHING = "N/A"
 
 Handler = Callable[..., Any]
-
 
 LONGEST_ANSWER = 100_000
 """Characters of an answer that are kept; how many there were is said in place of the rest."""
@@ -172,7 +172,7 @@ class ToolView:
 
 def tool_line(opcode: type[SchemaOpcode]) -> str:
     """Return a tool as one line: its method, the names of its arguments, the first sentence that describes it."""
-    names = ", ".join(a.name if a.required else f"{a.name}?" for a in opcode.arguments())
+    names = ", ".join(shown(a.name) if a.required else f"{shown(a.name)}?" for a in opcode.arguments())
     told = " ".join((opcode.__doc__ or "").split())
     first = told.split(". ")[0].rstrip(".")
     return f"{opcode.method}({names}): {first[:200]}"

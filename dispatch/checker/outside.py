@@ -44,11 +44,24 @@ def _recalling(engine: Engine, planner: WatchedPlanner | None) -> Engine:
     if not callable(getattr(engine, "recall", None)):
         raise FaultError(f"acts_outside=True, but {kind.__name__} has no recall(instruction, result)")
 
+    recalling = False
+
     def apply(self: Any, instruction: Instruction) -> str:
+        nonlocal recalling
         if planner is not None and planner.ranking:
             raise FaultError(f"rank() carries {instruction!r} out, and a copy acts as well; let it call recall()")
-        self.recall(instruction, ANSWER)
+        if recalling:
+            raise FaultError(f"recall() carries {instruction!r} out; it takes note of it, and does nothing outside")
+        recalling = True
+        try:
+            self.recall(instruction, ANSWER)
+        finally:
+            recalling = False
         return ANSWER
 
-    engine.__class__ = type(kind.__name__, (kind,), {"__slots__": (), "__module__": kind.__module__, "apply": apply})
+    body = {"__slots__": (), "__module__": kind.__module__, "apply": apply}
+    try:
+        object.__setattr__(engine, "__class__", type(kind.__name__, (kind,), body))
+    except TypeError as error:
+        raise FaultError(f"{kind.__name__} cannot be checked without acting: {error}") from error
     return engine

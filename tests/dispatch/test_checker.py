@@ -343,6 +343,11 @@ class Believing(Acting):
         self.total += instruction.args.get("by", 0)
 
 
+class Repeating(Acting):
+    def recall(self, instruction: Instruction, result: str) -> None:
+        self.apply(instruction)
+
+
 class LooksAhead(Planner):
     """Tries each instruction on a copy: by `recall`, or for real."""
 
@@ -375,6 +380,7 @@ def test_what_acts_outside_is_checked_without_acting(vocabularies: dict[str, Voc
         ),
         (sound(Acting), "What acts", r"has recall\(\), but acts_outside=False"),
         (sound(Guessing, acts_outside=True), "What acts", r"recall of sum\.count\(by=\d\) leads to two states"),
+        (sound(Repeating, acts_outside=True), "What acts", r"recall\(\) carries sum\.count\(by=\d\) out"),
         (sound(Believing, acts_outside=True), "What acts", r"is not legal, yet it can be recalled"),
         (
             sound(Acting, acts_outside=True, planner=LooksAhead(False)),

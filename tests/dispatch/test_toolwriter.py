@@ -19,6 +19,7 @@ from dispatch.cli.import_ import import_command
 from dispatch.cli.new import new_command
 from dispatch.loading import pycode
 from dispatch.loading.folder import filled
+from dispatch.loading.registry import load
 from dispatch.loading.toolwriter import writable, write
 from kernel.errors import CartridgeError, UsageError
 from kernel.opcode.tools import function_name, method_of, read_tools
@@ -157,6 +158,49 @@ def test_nothing_to_write_exits_with_1(tmp_path: Path) -> None:
         done = run("import", "-", "-o", tmp_path / "mytools", text=listed)
         assert (done.exit_code, list(tmp_path.iterdir())) == (1, [])
         assert done.stderr.splitlines()[-1] == "error: stdin: there is no tool to import"
+
+
+CUT = "x" * 99
+BROKE_OUT: dict[str, tuple[str, list[dict[str, Any]], list[str]]] = {
+    "name": ("tools.json", [{"name": 'a"""\nprint("RAN")\ndef g():\n    """'}], ["a_print__ran___def_g___________"]),
+    "halves": (
+        "tools.json",
+        [{"name": "a", "description": CUT + "\\"}, {"name": "b-c", "description": ";print('RAN')#"}, {"name": "b_c"}],
+        ["a"],
+    ),
+    "quote": ("tools.json", [{"name": "a", "description": CUT + '"b'}], ["a"]),
+    "nul": ("tools.json", [{"name": "a", "description": "x\0y"}], ["a"]),
+    "ligature": (
+        "tools.json",
+        [{"name": "a", "inputSchema": {"properties": {"\ufb01": {"enum": [1]}, "fi": {}}}}],
+        ["a"],
+    ),
+    "debug": ("tools.json", [{"name": "a", "inputSchema": {"properties": {"__debug__": {"enum": [1]}}}}], ["a"]),
+    "long": ("tools.json", [{"name": "x" * 110}], ["x" * 110]),
+    "file": ('x""".json', [{"name": "a"}], ["a"]),
+    "twins": ("tools.json", [{"name": "a-b"}, {"name": "a_b"}, {"name": "fine"}], ["fine"]),
+}
+
+
+@pytest.mark.parametrize("case", BROKE_OUT)
+def test_lists_that_once_broke_out_load_and_print_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], case: str
+) -> None:
+    """Each ran code, or could not be read by Python, though `import` had exited with 0."""
+    source, listed, functions_wanted = BROKE_OUT[case]
+    (tmp_path / source).write_text(json.dumps(listed))
+    done = run("import", tmp_path / source, "-o", tmp_path / f"once_{case}")
+    assert done.exit_code == 0, done.stderr
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    cartridge = load(str(tmp_path / f"once_{case}"))
+    engine = cartridge.engine()
+    for call in engine.legal():
+        engine.apply(call)
+    assert capsys.readouterr() == ("", "")
+    handlers = sys.modules[f"once_{case}.handlers"]
+    assert sorted(name for name in vars(handlers) if not name.startswith("__")) == sorted(
+        ["annotations", "Any", *functions_wanted]
+    )
 
 
 # -- all of it or nothing ------------------------------------------------------------------------------------------
