@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -118,10 +119,13 @@ def _init(name: str, count: int, source: str) -> ast.Module:
 
 
 def _json(tools: tuple[Tool, ...] | list[Tool]) -> str:
-    """Return a tool list as JSON; raises ValueError or TypeError for what would be read back as something else."""
+    """Return a tool list as JSON, in which characters that do not show are escapes.
+
+    Raises ValueError or TypeError for what would be read back as something else.
+    """
     plain = {"tools": [_plain(tool) for tool in tools]}
     text = json.dumps(plain, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-    text.encode("utf-8")
+    text = re.sub(r"[^\n -~]", lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text)
     if json.loads(text) != plain:
         raise ValueError("its JSON is read back as something else")
     return text

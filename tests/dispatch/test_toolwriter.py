@@ -70,7 +70,8 @@ def test_no_field_becomes_code(tmp_path: Path, hostile: str) -> None:
     assert functions(files["__init__.py"]) == {"make": "Return the cartridge."}
     assert [tool["name"] for tool in json.loads(files["tools.json"])["tools"]] == [bad, "b"]
     assert len(files["README.md"].splitlines()) == 8
-    assert all(c.isprintable() or c == "\n" for c in files["README.md"])
+    for name, text in files.items():  # Markdown, Python and JSON alike: nothing in them hides or turns around
+        assert all(c.isprintable() or c == "\n" for c in text), name
 
 
 def test_the_name_of_a_file_in_another_encoding_is_shown_in_escapes(tmp_path: Path) -> None:

@@ -57,9 +57,9 @@ def hold(listed: list[dict[str, Any]], file_name: str, folder: Path) -> int:
     assert sorted(run(init.replace("from . import", "import string as"))) == [
         "Cartridge", "Path", "annotations", "handlers", "make", "toolbox"
     ]  # fmt: skip
-    readme = (folder / "README.md").read_text("utf-8")
-    assert len(readme.splitlines()) == 8
-    assert all(c.isprintable() or c == "\n" for c in readme)
+    assert len((folder / "README.md").read_text("utf-8").splitlines()) == 8
+    for file in files:
+        assert all(c.isprintable() or c == "\n" for c in file.read_text("utf-8")), file
     handlers = types.ModuleType("handlers")
     vars(handlers).update(defined)
     cartridge = toolbox(folder.name, folder / "tools.json", handlers)
