@@ -231,6 +231,16 @@ def planner() -> Lines:
             yield [opcodes, part, f"{value['median_us']:.0f} us", f"{value['p99_us']:.0f} us"]
 
 
+@table
+def shifts() -> Lines:
+    """How far scores move between batch shapes."""
+    yield ["model", "flash attention", "comparisons", "equal", "99th percentile", "worst", "over 0.5", "a decision"]
+    for model in MODELS:
+        for name, row in result(f"shift-{model}")["rows"].items():
+            numbers = (str(row["comparisons"]), percent(row["equal"]), f"{row['p99']:.2f}", f"{row['worst']:.2f}")
+            yield [model, name, *numbers, str(row["over_0.5"]), f"{row['cpu_ms']:.0f} ms"]
+
+
 # Beside other constrained decoders
 
 

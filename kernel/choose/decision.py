@@ -16,7 +16,8 @@ from kernel.trie.opcodes import OpcodeSet
 from kernel.trie.subset import Subset
 
 TOLERANCE = 0.5
-"""Scores move by up to so much between batch shapes of one model, measured; with a smaller margin a choice may flip."""
+"""Above the most that scores moved between batch shapes of one model (benchmarks/bench_shift.py: 0 on smollm2, 0.33 on
+gemma3-270m); with a smaller margin a choice may flip."""
 
 
 class Stop(enum.StrEnum):
