@@ -76,6 +76,9 @@ class ActingEngine(Engine, Protocol):
 
     A copy acts as well: its `apply` would move the same device. So a planner that looks ahead calls `recall` on copies,
     with an answer that it expects, or looks at nothing but the state.
+
+    An engine may have `rehearsal(result)`, which returns a copy whose `apply` gives that result and does nothing
+    outside; a check then holds that `recall` leads to the state that `apply` leads to.
     """
 
     def recall(self, instruction: Instruction, result: str) -> None:

@@ -116,6 +116,12 @@ class Tools:
         other.calls = self.calls.copy()
         return other
 
+    def rehearsal(self, result: str) -> Self:
+        """Return a copy with a stand-in for each function, which says `result`."""
+        other = self.copy()
+        other._functions = dict.fromkeys(self._functions, lambda **arguments: result)
+        return other
+
     def state_hash(self) -> str:
         """Return a hash of the calls and their answers."""
         return hashed(canonical([[i.name, i.arguments, said] for i, said in self.calls]))

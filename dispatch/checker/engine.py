@@ -7,7 +7,7 @@ import random
 from collections import Counter
 from typing import Any
 
-from dispatch.checker.outside import ANSWER
+from dispatch.checker.outside import ANSWER, rehearsed
 from dispatch.checker.report import FaultError, SkipError
 from dispatch.checker.subject import SHORT, Subject, part, trace
 from kernel.contract import Engine
@@ -132,7 +132,7 @@ def recalls(subject: Subject) -> str:
         if callable(getattr(subject.engine(subject.seeds[0]), "recall", None)):
             raise FaultError("its engine has recall(), but acts_outside=False, so replays carry everything out again")
         return "nothing acts outside"
-    recalled = 0
+    recalled = compared = 0
     for seed in subject.seeds:
         rng = random.Random(seed)
         for where, engine in subject.game(seed):
@@ -143,6 +143,10 @@ def recalls(subject: Subject) -> str:
                 hashes.append(twin.state_hash())
             if len(set(hashes)) > 1:
                 raise FaultError(f"{where}: recall of {instruction!r} leads to two states, {hashes!r}")
+            if (twin_of_apply := rehearsed(engine, instruction)) is not None:
+                if twin_of_apply.state_hash() != hashes[0]:
+                    raise FaultError(f"{where}: recall of {instruction!r} leads to another state than apply")
+                compared += 1
             for illegal in subject.foreign():
                 try:
                     _recall(engine, illegal)
@@ -152,7 +156,9 @@ def recalls(subject: Subject) -> str:
             if engine.state_hash() != before:
                 raise FaultError(f"{where}: recall of what is not legal, or on a copy, changed the engine")
             recalled += 1
-    return f"{recalled} instructions recalled with the answer {ANSWER!r}; nothing was carried out in any check"
+    told = f"{recalled} instructions recalled with the answer {ANSWER!r}"
+    told += f", {compared} of them compared with a rehearsal" if compared else ""
+    return f"{told}; nothing was carried out in any check"
 
 
 def _recall(engine: Any, instruction: Instruction) -> None:

@@ -348,6 +348,26 @@ class Repeating(Acting):
         self.apply(instruction)
 
 
+class Rehearsing(Acting):
+    """What it does outside is a field, which a rehearsal leaves empty; it counts calls, which recall forgets to."""
+
+    outside: Any = staticmethod(lambda instruction: Acting.done.append(instruction) or "done")
+    counted = 0
+
+    def apply(self, instruction: Instruction) -> str:
+        self.recall(instruction, "")
+        self.counted += 1
+        return self.outside(instruction)  # type: ignore[no-any-return]
+
+    def rehearsal(self, result: str) -> Self:
+        twin = self.copy()
+        twin.outside = lambda instruction: result
+        return twin
+
+    def state_hash(self) -> str:
+        return f"{super().state_hash()} {self.counted}"
+
+
 class LooksAhead(Planner):
     """Tries each instruction on a copy: by `recall`, or for real."""
 
@@ -380,6 +400,7 @@ def test_what_acts_outside_is_checked_without_acting(vocabularies: dict[str, Voc
         ),
         (sound(Acting), "What acts", r"has recall\(\), but acts_outside=False"),
         (sound(Guessing, acts_outside=True), "What acts", r"recall of sum\.count\(by=\d\) leads to two states"),
+        (sound(Rehearsing, acts_outside=True), "What acts", r"leads to another state than apply"),
         (sound(Repeating, acts_outside=True), "What acts", r"recall\(\) carries sum\.count\(by=\d\) out"),
         (sound(Believing, acts_outside=True), "What acts", r"is not legal, yet it can be recalled"),
         (
