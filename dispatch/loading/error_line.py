@@ -5,6 +5,9 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
+LONGEST = 1000
+"""Characters of a message."""
+
 
 def error_line(error: BaseException) -> str:
     """Return type, first line and place of an error.
@@ -19,7 +22,10 @@ def error_line(error: BaseException) -> str:
     ...     error_line(error)
     'ZeroDivisionError: division by zero (<doctest dispatch.loading.error_line.error_line[0]>:2)'
     """
-    said = str(error).strip().partition("\n")[0]
+    try:
+        said = str(error).strip().partition("\n")[0][:LONGEST]
+    except Exception:  # it cannot even say what it is
+        said = ""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
     place = (frames[-1].filename, frames[-1].lineno) if frames else None
     if isinstance(error, SyntaxError) and error.filename:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -100,7 +101,9 @@ class Factory:
             made = self._make(**ready)
         except KernelError:
             raise
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # of the author's code; SystemExit among them
             raise CartridgeError(f"{self.where} cannot be made: {error_line(error)}") from error
         cartridge = self._checked(made)
         if chosen is not None:
@@ -112,7 +115,7 @@ class Factory:
         """Refuse what is no cartridge, and one that is not what its source says."""
         source, where = self.source, self.where
         if not isinstance(made, Cartridge):
-            raise CartridgeError(f"{where}: {source.target} made {made!r}, no kernel.contract.Cartridge")
+            raise CartridgeError(f"{where}: {source.target} made {reprlib.repr(made)}, no kernel.contract.Cartridge")
         if not NAME.fullmatch(made.name) or not VERSION.fullmatch(made.version):
             raise CartridgeError(
                 f"{where}: name {made.name!r} and version {made.version!r} must match "

@@ -6,6 +6,7 @@ import difflib
 import functools
 import importlib
 import importlib.util
+import reprlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +29,8 @@ def function(module: ModuleType, name: str, where: str) -> Callable[..., Any]:
         hint = did_you_mean(name, callables)
         raise CartridgeError(f"{where}: {module.__name__} has no {name!r}; a cartridge has make(){hint}") from None
     if not callable(found):
-        raise CartridgeError(f"{where}: {module.__name__}.{name} is {found!r}, no function that makes a cartridge")
+        shown = reprlib.repr(found)  # bounded, and never an error of its own
+        raise CartridgeError(f"{where}: {module.__name__}.{name} is {shown}, no function that makes a cartridge")
     made: Callable[..., Any] = found
     return made
 
@@ -40,7 +42,9 @@ def by_name(module: str, where: str) -> ModuleType:
     """
     try:
         return importlib.import_module(module)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # of the author's code; SystemExit among them
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing is not None and (module == missing or module.startswith(f"{missing}.")):
             raise UnknownCartridgeError(f"{where}: there is no module {missing!r}") from error
@@ -54,7 +58,11 @@ def by_path(path: Path, where: str) -> ModuleType:
     Raises UnknownCartridgeError when there is nothing to import, CartridgeError when Python knows another module by
     that name or the import fails.
     """
-    file = _file(path, where)
+    try:
+        file = _file(path, where)
+    except (OSError, RuntimeError, ValueError) as error:  # too long a name, a loop of links, `~` of nobody
+        said = getattr(error, "strerror", None) or error
+        raise UnknownCartridgeError(f"{where[:200]}: there is no such folder or file: {said}") from error
     names, folder = ([] if file.name == "__init__.py" else [file.stem]), file.parent
     while (folder / "__init__.py").is_file():
         names.insert(0, folder.name)
@@ -109,7 +117,9 @@ def _load(name: str, file: Path, where: str) -> None:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         for loaded in [n for n in sys.modules if n == name or n.startswith(f"{name}.")]:
             del sys.modules[loaded]
+        if isinstance(error, KeyboardInterrupt):
+            raise
         raise CartridgeError(f"{where} cannot be imported: {error_line(error)}") from error

@@ -221,6 +221,54 @@ def test_a_folder_that_cannot_be_imported_says_why(path: str, message: str, writ
         load(str(tmp_path / "deep" / path.partition("/")[0]))
 
 
+ODD = """
+class Odd(BaseException):
+    def __str__(self):
+        raise ValueError
+class Mute:
+    def __repr__(self):
+        raise ValueError
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (ODD + "raise Odd()\n", r"odd\.py' cannot be imported: Odd \("),
+        (ODD + "def make(): raise Odd()\n", r"odd\.py' cannot be made: Odd \("),
+        (ODD + "def make(): return Mute()\n", r"made <Mute instance at 0x\w+>, no kernel\.contract\.Cartridge"),
+        (ODD + "make = Mute()\n", r"odd\.make is <Mute instance at 0x\w+>, no function"),
+        ("def make(): return 'x' * 10_000_000\n", r"made 'xxxx.*\.\.\..*', no kernel\.contract\.Cartridge"),
+        ("def make(): raise ValueError('x' * 10_000_000)\n", r"cannot be made: ValueError: x{1000} \("),
+        ("raise SystemExit(3)\n", r"cannot be imported: SystemExit: 3 \("),
+    ],
+)
+def test_code_that_cannot_even_be_told_is_an_error_in_one_line(write: Write, source: str, message: str) -> None:
+    """An exception without a text, an object without a repr, one of ten megabytes: bounded, and with the place."""
+    file = write("odd.py", source)
+    with pytest.raises(CartridgeError, match=message) as caught:
+        load(str(file))
+    assert len(str(caught.value)) < 2000
+
+
+def test_an_interrupt_while_a_cartridge_is_loaded_is_an_interrupt(write: Write) -> None:
+    """Nothing of the module is left, so it can be loaded again."""
+    file = write("halfway.py", "raise KeyboardInterrupt\n")
+    with pytest.raises(KeyboardInterrupt):
+        load(str(file))
+    assert "halfway" not in sys.modules
+
+
+def test_a_path_that_no_system_takes_is_misuse(tmp_path: Path) -> None:
+    """Too long, a loop of links, the home of nobody, a NUL: one line, which is not as long as the path."""
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    for path in ("./" + "x" * 5000, str(tmp_path / "a"), "~nobody-of-that-name/x", "./x\0y"):
+        with pytest.raises(UnknownCartridgeError) as caught:
+            load(path)
+        assert len(str(caught.value)) < 1000
+
+
 def test_a_folder_that_fails_can_be_mended_and_loaded_again(write: Write) -> None:
     """The failed import leaves no half of a module behind."""
     path = write("deep/mended.py", "import no_such_thing_at_all\n")
