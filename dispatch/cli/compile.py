@@ -34,9 +34,9 @@ def compile_command(
     with failing():
         _, literals, vocabulary = tokenizable(name, opcodes, wire, model)
         started = time.perf_counter()
-        with working("tokenizing") as status:
+        with working("tokenizing") as tell:
             opcode_set = OpcodeSet(
-                literals, vocabulary, progress=lambda done, total: status.update(f"tokenizing {done} of {total}")
+                literals, vocabulary, progress=lambda done, total: tell(f"tokenizing {done} of {total}")
             )
         seconds = time.perf_counter() - started
         tokenizer, fingerprint = vocabulary.fingerprint, opcode_set.fingerprint

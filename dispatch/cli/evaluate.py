@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dispatch.cli.common import load_kernel, make_rule
-from dispatch.cli.output import failing, json_text, number, print_json, print_rows, shown, working, written
+from dispatch.cli.output import failing, json_text, number, print_json, print_rows, working, written
 from dispatch.loading.registry import load
 from dispatch.session.evaluate import Result, evaluate
 from dispatch.session.guides import cases_of_all
@@ -54,12 +54,12 @@ def eval_command(
             raise UsageError(f"eval: {str(output)!r} cannot be written; give a file in a folder that is there")
         results = []
         for model in models or ["smollm2"]:
-            with load_kernel(model) as kernel, working("") as status:
+            with load_kernel(model) as kernel, working("") as tell:
                 for name, found in cases.items():
                     for text, rule in made.items():
 
                         def progress(done: int, total: int, what: str = f"{model} {name} {text}") -> None:
-                            status.update(shown(f"{what}: {done} of {total}"))
+                            tell(f"{what}: {done} of {total}")
 
                         result = evaluate(kernel, found, rule, model=model, name=name, split=split, progress=progress)
                         results.append(result.model_copy(update={"rule": text}))

@@ -7,7 +7,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -15,11 +15,10 @@ from typing import Any, TextIO
 import typer
 from pydantic import BaseModel
 from rich.console import Console
-from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from dispatch.cli.streams import is_utf8, writing
+from dispatch.cli.streams import OutputError, abandon, is_utf8, writing
 from kernel.errors import KernelError, UsageError
 from kernel.shown import shown
 
@@ -132,9 +131,15 @@ def console(*, stderr: bool = False, width: int | None = None) -> Console:
     return Console(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
 
 
-def working(what: str) -> Status:
-    """Return a context in which a terminal shows what goes on; a pipe does not see it."""
-    return console(stderr=True).status(shown(what))
+@contextmanager
+def working(what: str) -> Iterator[Callable[[str], None]]:
+    """Show in a terminal what goes on, and give what changes that text; a pipe sees nothing."""
+    out = console(stderr=True)
+    if not out.is_terminal:
+        yield lambda told: None
+        return
+    with out.status(shown(what)) as status:
+        yield lambda told: status.update(shown(told))
 
 
 @contextmanager
@@ -143,5 +148,7 @@ def failing(failure: int = 1) -> Iterator[None]:
     try:
         yield
     except KernelError as error:
+        if isinstance(error, OutputError):
+            abandon()
         note(f"error: {error}")
         raise typer.Exit(2 if isinstance(error, UsageError) else failure) from error

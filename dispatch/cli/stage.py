@@ -54,15 +54,10 @@ class Stage:
 
     def _count(self, turns: Iterator[Turn]) -> None:
         seen = 0.0
-        if not console(stderr=True).is_terminal:
+        with working("") as tell:
             for turn in turns:
-                _complain(turn)
-            return
-        with working("") as status:
-            for turn in turns:
-                _complain(turn)
                 if time.perf_counter() - seen > 1 / FRAMES:
-                    status.update(f"decision {turn.number}")
+                    tell(f"decision {turn.number}")
                     seen = time.perf_counter()
 
     def _live(self, turns: Iterator[Turn]) -> None:
