@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, Self
 
 from rich.table import Table
+from rich.text import Text
 
 from cartridges.kit.rules import hashed, own
 from kernel.canon import canonical
@@ -162,7 +163,7 @@ class ToolView:
         tools = own(engine, Tools)
         table = Table("call", "answer", title=tools.name, box=None)
         for instruction, said in tools.calls:
-            table.add_row(repr(instruction), said)
+            table.add_row(Text(shown(repr(instruction))), Text(shown(said)))
         return table
 
     def _parts(self, request: str) -> tuple[Part, ...]:

@@ -55,7 +55,7 @@ def requests(source: Path | None, interrupts: Interrupts, carry_out: Command) ->
                 continue
             command, _, name = text.partition(" ")
             if command not in COMMANDS or not name.strip():
-                raise UsageError(f"{text!r} is no request; say {' or '.join(f'{word} NAME' for word in COMMANDS)}")
+                raise UsageError(f"{text[:80]!r} is no request; say {' or '.join(f'{word} NAME' for word in COMMANDS)}")
             carry_out(command, name.strip())
         except (UsageError, CartridgeError, BuildError) as error:
             if not typed(source):

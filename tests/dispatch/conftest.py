@@ -4,23 +4,42 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import random
-from collections.abc import Mapping, Sequence
+import shutil
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NoReturn, Self
 
+import numpy as np
 import pytest
 from annotated_types import Ge, Le
+from numpy.typing import NDArray
 
+import dispatch.cli
+import kernel.backends.llama_cpp
+from dispatch.checker import Report, Status
+from dispatch.checker.report import Finding
+from dispatch.cli import call, check, choose, decide, evaluate, opening
+from dispatch.cli import write as writing_command
 from dispatch.log.encoding import START, decode, encode_data, seal, unseal
 from dispatch.log.objects import CartridgeRecord, InstructionRecord, LegalRow
 from dispatch.log.records import DecisionRecord, Ending, Header, Outcome
 from dispatch.log.writer import LogWriter
+from kernel.api import Kernel
+from kernel.backends.scripted import ScriptedBackend
 from kernel.contract import Cartridge, Option
 from kernel.errors import CartridgeError, IllegalInstructionError
+from kernel.models import catalogue
 from kernel.opcode import Instruction, Opcode
 from kernel.prompt import Part, Prompt
+from kernel.text.vocabulary import NORMAL, Vocabulary
 
 
 class Add(Opcode):
@@ -162,3 +181,201 @@ def counter() -> SimpleNamespace:
         said=said,
         summary=lambda engine: {"counter": dict(engine.summary())},
     )
+
+
+# -- the command line in a fork ---------------------------------------------------------------------------------------
+
+
+def vocabulary() -> Vocabulary:
+    """A token a byte."""
+    return Vocabulary(
+        [bytes([b]) for b in range(256)], np.full(256, NORMAL, np.int32), lambda text, special, parse: list(text)
+    )
+
+
+def scripted(*_: object, **__: object) -> Kernel:
+    """A kernel that likes small letters."""
+
+    def row(ids: tuple[int, ...]) -> NDArray[np.float32]:
+        out = np.linspace(0, 1, 256).astype(np.float32)
+        out[97:123] += 3
+        return out
+
+    return Kernel(ScriptedBackend(vocabulary(), row, n_ctx=16384))
+
+
+def without_models() -> None:
+    """Put scripted models in the place of real ones, in a process that ends soon."""
+    for module in (call, choose, decide, evaluate, opening, writing_command):
+        module.load_kernel = scripted  # type: ignore[attr-defined]
+    catalogue.resolve = lambda name, pull=True, progress=None: Path(name)
+    pull = catalogue.pull
+    catalogue.pull = lambda name, progress=None: Path(name) if name == "smollm2" else pull(name, progress)
+    kernel.backends.llama_cpp.read_vocabulary = lambda path: vocabulary()
+    found = (Finding("It is there", Status.PASSED, "seen"),)
+    check.check_cartridge = lambda made, **_: Report(made.name, made.version, found)
+    cases = evaluate._cases
+    evaluate._cases = lambda name, strategy: cases(name, strategy)[:6]
+
+
+@dataclass
+class Around:
+    """What is around a command. A stream is "pipe", "closed", "full" (a device without space) or "gone" (no reader)."""
+
+    stdin: str = "pipe"
+    stdout: str = "pipe"
+    stderr: str = "pipe"
+    encoding: str = "utf-8"
+    variables: dict[str, str | None] = field(default_factory=dict)
+
+
+@dataclass
+class Done:
+    """What came of a command; `code` is below 0 when a signal killed it."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """What stands on stderr and is no note."""
+        return [line for line in self.err.splitlines() if not line.startswith(("note: ", "log: "))]
+
+
+def run_forked(
+    arguments: Sequence[object],
+    *,
+    typed: bytes = b"",
+    meanwhile: Callable[[int], None] | None = None,
+    before: Callable[[], None] = lambda: None,
+    **around: Any,
+) -> Done:
+    """Run the command line in a fork.
+
+    Args:
+        typed: what stands on stdin.
+        meanwhile: gets the process id, while it runs.
+        before: called in the fork before the command.
+        around: fields of Around.
+    """
+    reading, writing = {}, {}
+    for number in (1, 2):
+        reading[number], writing[number] = os.pipe()
+    inward = os.memfd_create("stdin")
+    os.write(inward, typed)
+    os.lseek(inward, 0, os.SEEK_SET)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # newer Pythons warn of forks beside threads, of which nothing is used here
+        process = os.fork()
+    if process == 0:
+        _child(list(map(str, arguments)), Around(**around), inward, writing, before)
+    os.close(inward)
+    for number in writing.values():
+        os.close(number)
+    if meanwhile is not None:
+        meanwhile(process)
+    said = []
+    for number in (1, 2):
+        with os.fdopen(reading[number], "rb") as stream:
+            said.append(stream.read().decode("utf-8", "backslashreplace"))
+    _, status = os.waitpid(process, 0)
+    return Done(os.waitstatus_to_exitcode(status), *said)
+
+
+def _streams_of_python(around: Around) -> None:
+    """Make the three streams as Python does when it starts: None for one that is closed."""
+    streams: Any = sys
+    made = io.TextIOWrapper
+    streams.stdin = streams.stdout = streams.stderr = None
+    if around.stdin != "closed":
+        streams.stdin = made(io.BufferedReader(io.FileIO(0)), around.encoding)
+    if around.stdout != "closed":
+        streams.stdout = made(io.BufferedWriter(io.FileIO(1, "w")), around.encoding)
+    if around.stderr != "closed":
+        raw = io.BufferedWriter(io.FileIO(2, "w"))
+        streams.stderr = made(raw, around.encoding, "backslashreplace", line_buffering=True)
+
+
+def _child(
+    arguments: list[str], around: Around, inward: int, writing: dict[int, int], before: Callable[[], None]
+) -> NoReturn:
+    code = 99
+    try:
+        os.environ.update({name: value for name, value in around.variables.items() if value is not None})
+        for name, value in around.variables.items():
+            if value is None:
+                os.environ.pop(name, None)
+        os.dup2(inward, 0)
+        for number in (1, 2):
+            kind = around.stdout if number == 1 else around.stderr
+            if kind == "full":
+                os.dup2(os.open("/dev/full", os.O_WRONLY), number)
+            elif kind == "gone":
+                end, begin = os.pipe()
+                os.close(end)
+                os.dup2(begin, number)
+            else:
+                os.dup2(writing[number], number)
+        for number in range(3, 64):
+            with contextlib.suppress(OSError):
+                os.close(number)
+        for number, kind in enumerate((around.stdin, around.stdout, around.stderr)):
+            if kind == "closed":
+                os.close(number)
+        _streams_of_python(around)
+        sys.argv = ["kernel", *arguments]
+        without_models()
+        before()
+        try:
+            dispatch.cli.main()
+        except SystemExit as error:
+            code = error.code if isinstance(error.code, int) else 0
+        try:  # as the interpreter does when it ends
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except OSError:
+            code = 120
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+@pytest.fixture
+def forked() -> Callable[..., Done]:
+    """Give what runs the command line in a fork; see `run_forked`."""
+    if not hasattr(os, "memfd_create"):
+        pytest.skip("needs Linux")
+    return run_forked
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files that commands read."""
+    folder = tmp_path_factory.mktemp("template")
+    (folder / "requests.txt").write_text("I am cold\n")
+    (folder / "options.txt").write_text("shut\nopener\n")
+    (folder / "schema.json").write_text('{"properties":{"a":{"type":"boolean"}},"required":["a"]}')
+    (folder / "tools.json").write_text('[{"name":"ping","description":"Pings."}]')
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        made = run_forked(
+            ["run", "home", "--player", "random", "--decisions", "3", "--log", "game.jsonl", "--headless"]
+        )
+    finally:
+        os.chdir(before)
+    assert made.code == 0, made.err
+    return folder
+
+
+@pytest.fixture
+def place(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of its own with those files, which is the working directory."""
+    folder = tmp_path / "place"
+    shutil.copytree(template, folder)
+    monkeypatch.chdir(folder)
+    return folder
