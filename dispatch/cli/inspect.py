@@ -201,14 +201,15 @@ def _tell(found: Inspection) -> None:
     tokens = [len(row.tokens) for row in found.rows]
     if not tokens:
         return
-    print("\n« » a choice   | behind it nothing is scored: it is forced and never evaluated   ␣ a space")
+    say("")
+    say("« » a choice   | behind it nothing is scored: it is forced and never evaluated   ␣ a space")
     say(f"vocabulary {found.vocabulary}: {len(tokens)} opcodes of {min(tokens)} to {max(tokens)} tokens")
     if (cost := found.cost) is None:
         return
     if cost.passes is None:
-        print("one exact decision among all: searched best first, so passes depend on what the model says")
+        say("one exact decision among all: searched best first, so passes depend on what the model says")
         return
-    print(
+    say(
         f"one exact decision among all: passes {cost.passes}, tokens evaluated behind the prompt {cost.tokens} "
         f"(recurrent or hybrid memory: {cost.passes_recurrent} and {cost.tokens_recurrent})"
     )

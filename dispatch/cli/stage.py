@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from dispatch.cli.board import Board
 from dispatch.cli.frame import BESIDE, decision, unmet
-from dispatch.cli.output import console, shown, working
+from dispatch.cli.output import console, note, shown, working
 from dispatch.cli.streams import writing
 from dispatch.session.session import Session
 from dispatch.session.turn import Turn, record
@@ -109,7 +108,7 @@ class Stage:
 def _complain(turn: Turn) -> None:
     """Say on stderr that an action failed."""
     if turn.failed is not None:
-        print(f"error: decision {turn.number}: {shown(turn.failed)}", file=sys.stderr, flush=True)
+        note(f"error: decision {turn.number}: {turn.failed}")
 
 
 def line(turn: Turn) -> str:
