@@ -15,7 +15,6 @@ from kernel.contract import Cartridge
 from kernel.errors import BuildError, OpcodeError, UsageError, WireError, did_you_mean
 from kernel.opcode import HALT, HALT_INSTRUCTION, NAME, Halt, Instruction, Opcode, canonical
 from kernel.opcode.spelling import SLOT, first_words, read_words, words, words_shape
-from kernel.shape.objects import Member, mapping
 from kernel.shape.shape import Shape, seq
 from kernel.trie.opcodes import Literal
 
@@ -133,9 +132,8 @@ class Tagged:
         return Literal(begun, '":', label=f'{begun}": ...')
 
     def shape(self, cartridge: str, opcode: type[Opcode]) -> Shape:
-        """See Form. A key with a default is written all the same."""
-        members = [Member(a.name, a.shape, a.required or a.default is not None) for a in opcode.arguments()]
-        return seq(f"<|call|>{cartridge}.{opcode.method} ", mapping(members), "<|/call|>\n")
+        """See Form."""
+        return seq(f"<|call|>{cartridge}.{opcode.method} ", opcode.arguments_shape(), "<|/call|>\n")
 
     def match(self, text: str) -> tuple[str, str, str] | None:
         """See Form."""

@@ -16,7 +16,9 @@ from kernel.errors import OpcodeError
 from kernel.opcode.domains import arguments_of, combinations, parameters_of, read_schema, why_open
 from kernel.opcode.instruction import HALT_INSTRUCTION, NAME, Instruction
 from kernel.shape.argument import Argument, Parameters
+from kernel.shape.document import short
 from kernel.shape.keywords import Note
+from kernel.shape.shape import Shape
 
 MAX_INSTANCES = 2_000_000
 """The combinations of arguments up to which the values of an opcode are listed."""
@@ -81,7 +83,24 @@ class Opcode(BaseModel):
         """
         if (reason := _why_open(cls)) is not None:
             raise OpcodeError(reason)
-        yield from map(cls.from_arguments, combinations(cls.arguments()))
+        yield from map(cls.from_arguments, filter(cls._together, combinations(cls.arguments())))
+
+    @classmethod
+    def _together(cls, arguments: str) -> bool:
+        """Whether values that their arguments accept may stand together."""
+        return True
+
+    @classmethod
+    def alternatives(cls) -> tuple[tuple[Argument, ...], ...]:
+        """Return the arguments in each of the ways in which they may be given; of a class, there is one way."""
+        return (cls.arguments(),)
+
+    @classmethod
+    def arguments_shape(cls) -> Shape:
+        """Return the shape of the JSON object of the arguments; one with a default is written all the same."""
+        from kernel.shape.objects import Member, mapping  # loads much that opcodes are declared without
+
+        return mapping([Member(a.name, a.shape, a.required or a.default is not None) for a in cls.arguments()])
 
     @classmethod
     def is_open(cls) -> bool:
@@ -144,10 +163,10 @@ class SchemaOpcode(Opcode):
 
         try:
             values = json.loads(arguments, object_pairs_hook=pairs, parse_constant=_no_constant)
-        except ValueError as error:
-            raise OpcodeError(f"{cls.method}: {arguments!r} is no JSON: {error}") from error
+        except (ValueError, RecursionError) as error:
+            raise OpcodeError(f"{cls.method}: {short(arguments)} is no JSON: {error}") from error
         if not isinstance(values, dict):
-            raise OpcodeError(f"{cls.method}: {arguments!r} is no object of arguments")
+            raise OpcodeError(f"{cls.method}: {short(arguments)} is no object of arguments")
         if len(set(names)) < len(names):
             raise OpcodeError(f"{cls.method}: an argument comes twice in {names}")
         known = {argument.name: argument for argument in cls.arguments()}
@@ -158,9 +177,11 @@ class SchemaOpcode(Opcode):
             if name not in values:
                 if argument.required:
                     raise OpcodeError(f"{cls.method}.{name}: is missing")
-            elif not argument.recogniser.accepts(canonical(values[name])):
-                schema = cls.schema_.get("properties", {}).get(name, {})
-                raise OpcodeError(f"{cls.method}.{name}: {values[name]!r} does not satisfy {canonical(schema)}")
+            elif not argument.accepts(values[name]):
+                schema = (cls.schema_.get("properties") or {}).get(name, {})
+                raise OpcodeError(f"{cls.method}.{name}: {short(values[name])} does not satisfy {short(schema)}")
+        if not cls.parameters.allow(values):
+            raise OpcodeError(f"{cls.method}: {short(arguments)} has arguments that do not go together")
         return cls(values={name: values[name] for name in known if name in values})
 
     @classmethod
@@ -185,6 +206,20 @@ class SchemaOpcode(Opcode):
     def arguments(cls) -> tuple[Argument, ...]:
         """See Opcode."""
         return cls.parameters.arguments
+
+    @classmethod
+    def alternatives(cls) -> tuple[tuple[Argument, ...], ...]:
+        """See Opcode."""
+        return cls.parameters.alternatives
+
+    @classmethod
+    def arguments_shape(cls) -> Shape:
+        """See Opcode."""
+        return cls.parameters.shape
+
+    @classmethod
+    def _together(cls, arguments: str) -> bool:
+        return cls.parameters.allow(json.loads(arguments))
 
     @classmethod
     def notes(cls) -> tuple[Note, ...]:

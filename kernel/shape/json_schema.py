@@ -6,19 +6,22 @@ others unless it says so, keys come in the order of their declaration, and each 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from kernel.canon import canonical
-from kernel.shape.keywords import ANNOTATIONS, BOUND, TYPES, Note, Report
+from kernel.errors import OpcodeError
+from kernel.shape.containers import array_shape, object_shape
+from kernel.shape.document import child, parent, short
+from kernel.shape.keywords import ANNOTATIONS, BOUND, TYPES, Note, Report, pointer
+from kernel.shape.limits import CONSTANTS, NESTING, SHORTEST
 from kernel.shape.listing import Counter, texts
 from kernel.shape.merge import Merger
-from kernel.shape.numbers import number
-from kernel.shape.objects import Member, array, mapping
+from kernel.shape.numbers import number, spelled
+from kernel.shape.objects import array, mapping
 from kernel.shape.recogniser import Recogniser
-from kernel.shape.scalars import decimal_shape, integer_shape, size, string_shape
+from kernel.shape.scalars import decimal_shape, integer_shape, string_shape
 from kernel.shape.shape import Alt, Ref, Shape, alt, listed
 from kernel.shape.strings import string
 
@@ -32,8 +35,13 @@ def read_value(tool: str, schema: Any) -> tuple[Shape, tuple[Note, ...]]:
     Raises:
         OpcodeError: naming tool, JSON path and keyword of what cannot be held.
     """
-    reader = Reader(tool, schema)
-    return reader.finish(reader.shape(schema, "$")), tuple(reader.report.notes)
+    try:
+        reader = Reader(tool, schema)
+        shape = reader.shape(schema, "$")
+        reader.check_size(shape, lambda: reader.shape(schema, "$"))
+    except RecursionError as error:
+        raise OpcodeError(f"{tool}: $: type: the schema is too deep to be read") from error
+    return shape, reader.report.notes
 
 
 @dataclass
@@ -45,31 +53,46 @@ class Reader:
     rules: dict[str, Shape] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.report = Report(self.tool)
+        self.report = Report(self.tool, self.root)
+        self.report.check_document()
         self.merger = Merger(self.report, self.resolve)
-        self._count = Counter()
+        self.count = Counter()
         self._open: list[str] = []
         self._recursive: set[str] = set()
+        self._depth = 0
+        self._tracing = False
 
-    def finish(self, shape: Shape) -> Shape:
-        """Return the shape of the whole, if it has a value of finite size."""
-        if Recogniser(shape).minimal(shape) is None:
-            raise self.report.refusal("$", "$ref", "no value of finite size satisfies the schema")
-        return shape
+    def check_size(self, shape: Shape, again: Callable[[], object]) -> None:
+        """Raise OpcodeError if a shape has no value of finite and of bearable size; `again` reads its schema again."""
+        if why := self._fault(shape):
+            self._tracing, self.rules = True, {}
+            again()  # now with a look at each part
+            raise self.report.refusal("$", "required", why)
+
+    @staticmethod
+    def _fault(shape: Shape) -> str:
+        """Return why no model can write a value of a shape, "" where one can or where not all of it is read yet."""
+        try:
+            found = Recogniser(shape)
+        except KeyError:  # a reference to a schema that is still being read
+            return ""
+        if found.size(shape) is None:
+            return "no value of finite size satisfies the schema"
+        most = found.longest_minimum()
+        return f"the shortest value has {most} bytes, more than {SHORTEST}" if most > SHORTEST else ""
 
     def resolve(self, ref: Any, path: str) -> Any:
         """Return what a `$ref` points to; only places in the same document are known."""
         if not isinstance(ref, str) or not ref.startswith("#"):
-            raise self.report.refusal(path, "$ref", f"{ref!r} is not in this document; put it under $defs")
+            raise self.report.refusal(path, "$ref", f"{short(ref)} is not in this document; put it under $defs")
         found = self.root
-        for key in ref[1:].split("/")[1:]:
-            key = key.replace("~1", "/").replace("~0", "~").replace("%25", "%")
-            if isinstance(found, list) and key.isdecimal() and int(key) < len(found):
-                found = found[int(key)]
-            elif isinstance(found, Mapping) and key in found:
+        for key in pointer(ref):
+            if isinstance(found, list) and isinstance(key, int) and key < len(found):
                 found = found[key]
+            elif isinstance(found, Mapping) and str(key) in found:
+                found = found[str(key)]
             else:
-                raise self.report.refusal(path, "$ref", f"{ref!r} leads nowhere: there is no {key!r}")
+                raise self.report.refusal(path, "$ref", f"{short(ref)} leads nowhere: there is no {short(key)}")
         return found
 
     # -- schemas of any kind -------------------------------------------------------------------------------------
@@ -79,14 +102,28 @@ class Reader:
         if schema is True or schema == {}:
             return self._anything()
         if not isinstance(schema, Mapping):
-            raise self.report.refusal(path, "schema", f"{schema!r} allows nothing" if schema is False else repr(schema))
-        schema = dict(schema)
+            why = "False allows nothing" if schema is False else f"{short(schema)} is no schema"
+            raise self.report.refusal(*parent(path), why)
+        keyword = next((k for k in ("$ref", "allOf", "anyOf", "oneOf", "items", "properties") if k in schema), "type")
+        self.report.spend(path, keyword)
+        if self._depth > NESTING:
+            raise self.report.refusal(path, keyword, f"more than {NESTING} schemas are inside each other")
+        self._depth += 1
+        shape = self._read(dict(schema), path)
+        self._depth -= 1
+        if self._tracing and (why := self._fault(shape)):
+            keyword = next((k for k in ("minLength", "minItems", "required", "$ref") if k in schema), keyword)
+            raise self.report.refusal(path, keyword, why)
+        return shape
+
+    def _read(self, schema: dict[str, Any], path: str) -> Shape:
         self.report.check(schema, path)
         binding = {k: v for k, v in schema.items() if k not in ANNOTATIONS and not k.startswith(("x-", "$defs"))}
         binding.pop("definitions", None)
+        nullable = binding.pop("nullable", False)
         if not binding:
             return self._anything()
-        if binding.pop("nullable", False):
+        if nullable:
             return alt(self.shape(binding, path), listed(("null",)))
         if list(binding) == ["$ref"]:
             return self._reference(schema["$ref"], path)
@@ -94,7 +131,11 @@ class Reader:
             return self.shape(self.merger.flat(binding, path), path)
         for keyword in ("anyOf", "oneOf"):
             if keyword in binding:
-                return self._union(keyword, binding, path)
+                whole = self.merged(keyword, binding, path)
+                shapes = [self.shape(part, place) for part, place in whole]
+                if keyword == "oneOf":
+                    self.tell_apart([part for part, _ in whole], shapes, path)
+                return alt(*shapes)
         if "const" in binding:
             return self._constants("const", [binding.pop("const")], binding, path)
         if "enum" in binding:
@@ -108,66 +149,62 @@ class Reader:
             self._recursive.add(ref)
             return Ref(ref, self.rules)
         if ref not in self.rules:
+            target = self.resolve(ref, path)
             self._open.append(ref)
-            self.rules[ref] = self.shape(self.resolve(ref, path), f"${ref[1:].replace('/', '.')}")
+            self.rules[ref] = self.shape(target, child("$", *pointer(ref)))
             self._open.pop()
         return Ref(ref, self.rules) if ref in self._recursive else self.rules[ref]
 
-    def _union(self, keyword: str, schema: dict[str, Any], path: str) -> Shape:
-        parts = schema.pop(keyword)
-        if not isinstance(parts, list) or not parts:
-            raise self.report.refusal(path, keyword, f"{parts!r} is not a list of schemas")
-        whole = [self.merger.merge(schema, part, f"{path}.{keyword}[{n}]") for n, part in enumerate(parts)]
-        shapes = [self.shape(part, f"{path}.{keyword}[{n}]") for n, part in enumerate(whole)]
+    def merged(self, keyword: str, schema: dict[str, Any], path: str) -> list[tuple[Any, str]]:
+        """Return the alternatives of a schema with their paths, each merged with what stands beside them."""
+        rest = {k: v for k, v in schema.items() if k != keyword}
+        parts = schema[keyword]
         if keyword == "oneOf":
-            for a in range(len(whole)):
-                for b in range(a + 1, len(whole)):
-                    if not self._apart(whole[a], whole[b], shapes[a], shapes[b], path):
-                        raise self.report.refusal(
-                            path, keyword, f"nothing tells alternatives {a} and {b} apart; anyOf would do"
-                        )
-        return alt(*shapes)
+            parts = _one_of_names(parts) or parts
+        places = [child(path, keyword, n) for n in range(len(parts))]
+        return [(self.merger.merge(rest, part, place), place) for part, place in zip(parts, places, strict=True)]
 
-    def _apart(self, first: Any, second: Any, a: Shape, b: Shape, path: str) -> bool:
-        if self.merger.exclude(first, second, path):
-            return True
-        if self._count(a) > SMALL or self._count(b) > SMALL:
-            return False
-        return not set(texts(a)) & set(texts(b))
+    def tell_apart(self, whole: Sequence[Any], shapes: Sequence[Shape], path: str) -> None:
+        """Raise OpcodeError where a value may be one of two alternatives of a oneOf."""
+        few = [set(texts(shape)) if self.count(shape) <= SMALL else None for shape in shapes]
+        for b in range(len(whole)):
+            for a in range(b):
+                self.report.spend(path, "oneOf")
+                one, other = few[a], few[b]
+                apart = one is not None and other is not None and not one & other
+                if not apart and not self.merger.exclude(whole[a], whole[b], path):
+                    why = f"nothing tells alternatives {a} and {b} apart; anyOf would do"
+                    raise self.report.refusal(path, "oneOf", why)
 
-    def _constants(self, keyword: str, values: Any, rest: dict[str, Any], path: str) -> Shape:
-        if not isinstance(values, list) or not values:
-            raise self.report.refusal(path, keyword, f"{values!r} is not a list of values")
-        written = []
-        for value in values:
-            try:
-                written.append(canonical(_tidy(value)))
-            except ValueError as error:
-                raise self.report.refusal(path, keyword, f"{value!r}: {error}") from error
+    def _constants(self, keyword: str, values: list[Any], rest: dict[str, Any], path: str) -> Shape:
+        if len(values) > CONSTANTS:
+            raise self.report.refusal(path, keyword, f"{len(values)} values are more than {CONSTANTS}")
+        written = [canonical(_tidy(value)) for value in values]
         kept = written
         if rest:
-            shape = self.shape(rest, path)
-            reader = Recogniser(shape)
-            kept = [text for text in written if reader.accepts(text)]
+            reader = Recogniser(self.shape(rest, path))
+            kept = [text for value in values if (text := _fitting(reader, _tidy(value))) is not None]
+            lost = [text for text, value in zip(written, values, strict=True) if _fitting(reader, _tidy(value)) is None]
             if not kept:
-                raise self.report.refusal(path, keyword, f"none of {', '.join(written)} satisfies the rest: {rest}")
-            if len(kept) < len(written):
-                lost = ", ".join(text for text in written if text not in kept)
-                self.report.note(path, keyword, f"left out, since the rest of the schema excludes it: {lost}")
+                names = ", ".join(map(short, values[:5]))
+                raise self.report.refusal(path, keyword, f"none of {names} satisfies the rest: {short(rest)}")
+            if lost:
+                why = f"left out, since the rest of the schema excludes it: {', '.join(map(short, lost[:5]))}"
+                self.report.note(path, keyword, why)
         return listed(tuple(kept))
 
     def types(self, schema: Mapping[str, Any], path: str) -> list[str]:
         """Return the types that a schema allows; a missing `type` follows from the other keywords."""
         if "type" not in schema:
             kinds = [k for k, words in BOUND.items() if any(w in schema for w in words if w != "format")]
-            kinds = kinds or (["string"] if "format" in schema else [])
+            kinds = kinds or ["string"]  # it has a `format`, and nothing else
             self.report.note(path, "type", f"is missing and read as {' or '.join(kinds)}")
             return kinds
         given = schema["type"]
         kinds = given if isinstance(given, list) else [given]
         for kind in kinds:
             if kind not in TYPES:
-                raise self.report.refusal(path, "type", f"{kind!r} is not a type; there is: {', '.join(TYPES)}")
+                raise self.report.refusal(path, "type", f"{short(kind)} is not a type; there is: {', '.join(TYPES)}")
         if not kinds:
             raise self.report.refusal(path, "type", "no type satisfies all that is said")
         return [kind for kind in dict.fromkeys(kinds) if kind != "integer" or "number" not in kinds]
@@ -185,8 +222,8 @@ class Reader:
             case "number":
                 return decimal_shape(self.report, schema, path)
             case "array":
-                return self._array(schema, path)
-        return self._object(schema, path)
+                return array_shape(self.report, self.shape, self.count, schema, path)
+        return object_shape(self.report, self.shape, schema, path)
 
     def _anything(self) -> Shape:
         """Return the shape of any JSON value; arrays and objects of anything to any depth."""
@@ -204,76 +241,23 @@ class Reader:
             )
         return Ref("any", self.rules)
 
-    # -- one type ------------------------------------------------------------------------------------------------
 
-    def _array(self, schema: Mapping[str, Any], path: str) -> Shape:
-        low, high = size(self.report, schema, "minItems", "maxItems", path)
-        items = schema.get("items", True)
-        first = schema.get("prefixItems", [])
-        if isinstance(items, list):  # as in draft 4
-            first, items = items, schema.get("additionalItems", True)
-        if not isinstance(first, list):
-            raise self.report.refusal(path, "prefixItems", f"{first!r} is not a list of schemas")
-        lead = [self.shape(part, f"{path}.prefixItems[{n}]") for n, part in enumerate(first)]
-        rest = None if items is False or high == 0 else self.shape(items, f"{path}.items")
-        unique = schema.get("uniqueItems", False)
-        if unique and rest is not None:  # there are no more items than values, and no more than those in front
-            most = len(lead) + self._count(rest)
-            high = most if high is None else min(high, most)
-        shape = array(lead, rest, low, high)
-        if unique and (high is None or high > 1):
-            if self._count(shape) > SMALL:
-                raise self.report.refusal(
-                    path,
-                    "uniqueItems",
-                    f"can be held for at most {SMALL} arrays in all; bound the items and their number",
-                )
-            return self._without_repeats(shape, path)
-        return shape
+def _fitting(reader: Recogniser, value: Any) -> str | None:
+    """Return the text of a constant that a shape accepts: as it is, without an exponent, or 1.0 as 1."""
+    some = [canonical(value), spelled(value)]
+    if isinstance(value, float) and value.is_integer():
+        some.append(str(int(value)))
+    return next((text for text in some if reader.accepts(text)), None)
 
-    def _without_repeats(self, shape: Shape, path: str) -> Shape:
-        kept = []
-        for text in texts(shape):
-            items = [canonical(item) for item in json.loads(text)]
-            if len(set(items)) == len(items):
-                kept.append(text)
-        if not kept:
-            raise self.report.refusal(path, "uniqueItems", "no array without repeated items is left")
-        return listed(tuple(kept))
 
-    def properties(self, schema: Mapping[str, Any], path: str) -> dict[str, Any]:
-        """Return the schemas of an object's keys, those that are only required included."""
-        found = schema.get("properties", {})
-        required = schema.get("required", [])
-        if not isinstance(found, Mapping):
-            raise self.report.refusal(path, "properties", f"{found!r} is not an object of schemas")
-        if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
-            raise self.report.refusal(path, "required", f"{required!r} is not a list of names")
-        out = dict(found)
-        for name in required:
-            if name not in out:
-                extra = schema.get("additionalProperties", True)
-                if extra is False and "additionalProperties" in schema and path != "$":
-                    raise self.report.refusal(path, "required", f"{name!r} is no property and no others are allowed")
-                self.report.note(path, "required", f"{name!r} is no property; read as one of any kind")
-                out[name] = {} if extra is False else extra
-        return out
-
-    def _object(self, schema: Mapping[str, Any], path: str) -> Shape:
-        low, high = size(self.report, schema, "minProperties", "maxProperties", path)
-        found = self.properties(schema, path)
-        required = set(schema.get("required", ()))
-        members = [Member(n, self.shape(part, f"{path}.properties.{n}"), n in required) for n, part in found.items()]
-        extra = schema.get("additionalProperties")
-        if extra is None:
-            if found and path != "$":
-                self.report.note(path, "additionalProperties", "is missing and read as false")
-            extra = not found
-        shape = None if extra is False else self.shape(extra, f"{path}.additionalProperties")
-        if shape is not None and low > max(1, len(required)):
-            # a key that comes twice counts once, and no grammar here can tell
-            raise self.report.refusal(path, "minProperties", f"{low} can be held for named properties only")
-        return mapping(members, shape, low, high)
+def _one_of_names(parts: list[Any]) -> list[Any] | None:
+    """Return alternatives that only require one name each so that they exclude each other; None for any others."""
+    if any(not isinstance(part, Mapping) or list(part) != ["required"] or len(part["required"]) != 1 for part in parts):
+        return None
+    names = [part["required"][0] for part in parts]
+    if len(set(names)) < len(names):
+        return None
+    return [{"required": [name], "properties": {n: False for n in names if n != name}} for name in names]
 
 
 def _tidy(value: Any) -> Any:

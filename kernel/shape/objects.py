@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernel.canon import canonical
-from kernel.shape.shape import EMPTY, NOTHING, Except, Repeat, Scalar, Shape, alt, repeat, seq
+from kernel.shape.shape import EMPTY, NOTHING, Except, Repeat, Scalar, Shape, alt, listed, repeat, seq
 from kernel.shape.strings import CHARACTER
 
 
@@ -121,3 +121,22 @@ def _counted(members: Sequence[Member], others: Shape | None, low: int, high: in
             before.append(taken if member.required else alt(taken, after[count]))
         after = before
     return after[0]
+
+
+def distinct(values: Sequence[Sequence[str]], low: int, high: int | None) -> Shape:
+    """Return arrays of low .. high of these values, none of them twice; a value is given by its texts.
+
+    What may follow depends on which values have come, so there is a shape for each set of them, the full one first.
+    """
+    most = len(values) if high is None else min(high, len(values))
+    items = [listed(tuple(texts)) for texts in values]
+    after: dict[int, Shape] = {}
+    for used in range((1 << len(values)) - 1, -1, -1):
+        count = used.bit_count()
+        choices: list[Shape] = [EMPTY] if count >= low else []
+        if count < most:
+            for n, item in enumerate(items):
+                if not used >> n & 1:
+                    choices.append(seq("," if used else "", item, after[used | 1 << n]))
+        after[used] = alt(*choices) if count <= most else NOTHING
+    return seq("[", after[0], "]")

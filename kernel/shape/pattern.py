@@ -9,7 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kernel.errors import OpcodeError
-from kernel.shape.shape import ANY, Ranges, Repeat, Shape, alt, common, normal, repeat, seq, without
+from kernel.shape.document import short
+from kernel.shape.limits import COUNTED, GROUPS, PATTERN, REPETITIONS
+from kernel.shape.shape import (
+    ANY,
+    Ranges,
+    Repeat,
+    Shape,
+    alt,
+    common,
+    inside_out,
+    normal,
+    parts_of,
+    repeat,
+    seq,
+    without,
+)
 
 Written = Callable[[Ranges], Shape]
 
@@ -30,8 +45,6 @@ CLASSES = {
     "W": common(without(WORD), without(BEYOND_ASCII)),
     "S": without(SPACE_SOMEWHERE),
 }
-MOST = 4096
-"""Repetitions up to which a bound is held."""
 
 
 def parse(pattern: str, written: Written) -> Shape:
@@ -44,6 +57,8 @@ def parse(pattern: str, written: Written) -> Shape:
     >>> list(texts(parse("^a[xy]?$", Chars)))
     ['a', 'ax', 'ay']
     """
+    if len(pattern) > PATTERN:
+        raise OpcodeError(f"a pattern of {len(pattern)} characters cannot be held; at most {PATTERN} can")
     parser = _Parser(pattern, written)
     parts = parser.alternatives(outermost=True)
     if parser.at < len(pattern):
@@ -57,9 +72,10 @@ class _Parser:
         self.written = written
         self.at = 0
         self.anything = Repeat(written(ANY), 0, None)
+        self.groups = 0
 
     def error(self, what: str) -> OpcodeError:
-        return OpcodeError(f"pattern {self.pattern!r} cannot be held: {what} at character {self.at}")
+        return OpcodeError(f"pattern {short(self.pattern)} cannot be held: {what} at character {self.at}")
 
     def peek(self, text: str) -> bool:
         return self.pattern.startswith(text, self.at)
@@ -100,22 +116,33 @@ class _Parser:
 
     def repeated(self) -> Shape:
         atom = self.atom()
-        while self.at < len(self.pattern):
-            if self.take("*"):
-                low, high = 0, None
-            elif self.take("+"):
-                low, high = 1, None
-            elif self.take("?"):
-                low, high = 0, 1
-            elif (bounds := self.braces()) is not None:
-                low, high = bounds
-            else:
-                break
-            self.take("?")  # lazy or not, the language is the same
-            if self.peek("+"):
-                raise self.error("a possessive quantifier")
-            atom = repeat(atom, low, high)
+        if self.take("*"):
+            low, high = 0, None
+        elif self.take("+"):
+            low, high = 1, None
+        elif self.take("?"):
+            low, high = 0, 1
+        elif (bounds := self.braces()) is not None:
+            low, high = bounds
+        else:
+            return atom
+        self.take("?")  # lazy or not, the language is the same
+        if self.peek("+"):
+            raise self.error("a possessive quantifier")
+        if self.at < len(self.pattern) and self.pattern[self.at] in "*?{":
+            raise self.error("a repetition of a repetition; put the inner one into a group")
+        atom = repeat(atom, low, high)
+        self.count(atom)
         return atom
+
+    def count(self, atom: Shape) -> None:
+        """Measure a repetition by those inside it; raise OpcodeError when they are too many together."""
+        times: dict[int, int] = {}
+        for part in inside_out(atom):
+            most = max((times[id(inner)] for inner in parts_of(part)), default=1)
+            times[id(part)] = most * max(part.low, part.high or 1, 1) if isinstance(part, Repeat) else most
+        if times[id(atom)] > COUNTED:
+            raise self.error(f"more than {COUNTED} repetitions inside each other")
 
     def braces(self) -> tuple[int, int | None] | None:
         if not self.peek("{"):
@@ -125,8 +152,8 @@ class _Parser:
         if close < 0 or not low.isascii() or not low.isdigit() or not (high == "" or high.isdigit()):
             raise self.error("a '{' that counts nothing; write it as '\\{'")
         bounds = int(low), (int(high) if high else None) if comma else int(low)
-        if max(bounds[0], bounds[1] or 0) > MOST:
-            raise self.error(f"more than {MOST} repetitions")
+        if max(bounds[0], bounds[1] or 0) > REPETITIONS:
+            raise self.error(f"more than {REPETITIONS} repetitions")
         if bounds[1] is not None and bounds[0] > bounds[1]:
             raise self.error("an inverted count")
         self.at = close + 1
@@ -161,9 +188,13 @@ class _Parser:
                     pass
             else:
                 raise self.error("an unknown kind of group")
+        self.groups += 1
+        if self.groups > GROUPS:
+            raise self.error(f"more than {GROUPS} groups inside each other")
         parts = self.alternatives(outermost=False)
         if not self.take(")"):
             raise self.error("a '(' without its ')'")
+        self.groups -= 1
         return alt(*parts)
 
     def escape(self) -> Ranges:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 
 from kernel.errors import OpcodeError
+from kernel.shape.document import short
 from kernel.shape.pattern import parse
 from kernel.shape.shape import ANY, Both, Chars, Ranges, Repeat, Scalar, Shape, alt, common, normal, seq, without
 
@@ -97,9 +98,16 @@ FORMATS = {name: parse(f"^({pattern})$", written) for name, pattern in PATTERNS.
 FORMATS["hostname"] = Both((FORMATS["hostname"], parse("^[-.0-9A-Za-z]{1,253}$", written)))
 
 
+NOTED = frozenset({
+    "uri", "uri-reference", "uri-template", "url", "iri", "iri-reference", "ipv6", "idn-email", "idn-hostname", "byte",
+    "binary", "password", "regex", "json-pointer", "relative-json-pointer",
+})  # fmt: skip
+"""Formats of JSON Schema and OpenAPI that are not enforced."""
+
+
 def format_shape(name: str) -> Shape:
     """Return what a format demands; raises OpcodeError for one that is not held."""
     shape = FORMATS.get(name)
     if shape is None:
-        raise OpcodeError(f"format {name!r} cannot be held; there is: {', '.join(FORMATS)}")
+        raise OpcodeError(f"format {short(name)} cannot be held; there is: {', '.join(FORMATS)}")
     return shape
