@@ -14,6 +14,7 @@ from pydantic import BaseModel, TypeAdapter
 from kernel.canon import canonical
 from kernel.errors import OpcodeError
 from kernel.shape.argument import Argument, Parameters
+from kernel.shape.document import short
 from kernel.shape.listing import LISTED, Counter, texts
 
 
@@ -79,10 +80,10 @@ def read_schema(name: str, schema: Mapping[str, Any] | str | Path | None) -> Map
         schema = read_text(Path(schema), OpcodeError, f"{name}: {str(schema)!r}")
     try:
         found = json.loads(schema)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise OpcodeError(f"{name}: the schema is no JSON: {error}") from error
     if not isinstance(found, dict):
-        raise OpcodeError(f"{name}: the schema is {found!r}, no object")
+        raise OpcodeError(f"{name}: the schema is {short(found)}, no object")
     return found
 
 

@@ -18,6 +18,7 @@ from kernel.errors import OpcodeError
 from kernel.opcode.instruction import HALT, NAME
 from kernel.opcode.opcode import SchemaOpcode
 from kernel.shape.dialect import speaks, translate
+from kernel.shape.document import short
 from kernel.shape.keywords import Note, Report
 from kernel.textfile import read_text
 
@@ -136,7 +137,7 @@ def _entries(source: str | Path | Sequence[Any] | Mapping[str, Any]) -> list[Any
     if isinstance(source, str):
         try:
             source = json.loads(source)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise OpcodeError(f"{where} is no JSON: {error}") from error
     if isinstance(source, Mapping):
         for key in ("tools", "functions"):
@@ -149,32 +150,42 @@ def _entries(source: str | Path | Sequence[Any] | Mapping[str, Any]) -> list[Any
         raise OpcodeError(f"{where}: an object without 'tools'; give a list of tools or MCP's tools/list")
     if isinstance(source, Sequence):
         return list(source)
-    raise OpcodeError(f"{where} is {source!r}, no list of tools")
+    raise OpcodeError(f"{where} is {short(source)}, no list of tools")
 
 
 def _name(entry: Any, number: int) -> str:
     inner = entry.get("function", entry) if isinstance(entry, Mapping) else None
     name = inner.get("name") if isinstance(inner, Mapping) else None
-    return name if isinstance(name, str) and name else f"tool {number}"
+    return _writable(name) if isinstance(name, str) and name else f"tool {number}"
+
+
+def _writable(text: str) -> str:
+    """Return a text with halves of surrogate pairs, which nothing can write, as escapes."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _tool(entry: Any, number: int) -> Tool:
     if not isinstance(entry, Mapping):
-        raise OpcodeError(f"tool {number}: {entry!r} is no object")
+        raise OpcodeError(f"tool {number}: {short(entry)} is no object")
     inner = entry.get("function", entry)
     if entry.get("type", "function") != "function" or not isinstance(inner, Mapping):
-        raise OpcodeError(f"tool {number}: $: type: {entry.get('type')!r} is no function")
-    name = inner.get("name")
+        raise OpcodeError(f"tool {number}: $: type: {short(entry.get('type'))} is no function")
+    name, description = inner.get("name"), inner.get("description", "")
     if not isinstance(name, str) or not name:
-        raise OpcodeError(f"tool {number}: $: name: {name!r} is no name")
+        raise OpcodeError(f"tool {number}: $: name: {short(name)} is no name")
+    description = description if isinstance(description, str) else ""
+    for key, text in (("name", name), ("description", description)):
+        if _writable(text) != text:
+            what = f"{short(text)} has half a surrogate pair, which is no character"
+            raise OpcodeError(f"{_writable(name)}: $: {key}: {what}")
     schema = next((inner[key] for key in SCHEMAS if inner.get(key) is not None), None)
-    report = Report(name)
-    if speaks(schema):
-        schema = translate(schema, report)
     if schema is not None and not isinstance(schema, Mapping):
-        raise OpcodeError(f"{name}: $: parameters: {schema!r} is no schema")
-    description = inner.get("description", "")
-    return Tool(name, description if isinstance(description, str) else "", schema, tuple(report.notes))
+        raise OpcodeError(f"{name}: $: parameters: {short(schema)} is no schema")
+    report = Report(name, schema)
+    if speaks(schema):
+        report.check_document()
+        schema = translate(schema, report)
+    return Tool(name, description, schema, report.notes)
 
 
 def _clashes(tools: Sequence[Tool]) -> tuple[list[Tool], list[Refusal]]:

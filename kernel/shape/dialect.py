@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kernel.shape.document import child
 from kernel.shape.keywords import TYPES, Report
 
 MAPPINGS = ("dict", "hashmap", "map")
@@ -52,17 +53,17 @@ def translate(schema: Any, report: Report, path: str = "$") -> Any:
     """
     if not isinstance(schema, Mapping):
         return schema
+    report.check_forms(schema, path)
     out = dict(schema)
     if isinstance(out.get("type"), str):
         _rename(out, report, path)
     if isinstance(out.get("properties"), Mapping):
         names = out["properties"]
-        out["properties"] = {n: translate(part, report, f"{path}.properties.{n}") for n, part in names.items()}
+        out["properties"] = {n: translate(part, report, child(path, "properties", n)) for n, part in names.items()}
         _optional(out, report, path)
-    if isinstance(out.get("items"), Mapping):
-        out["items"] = translate(out["items"], report, f"{path}.items")
-    if isinstance(out.get("additionalProperties"), Mapping):
-        out["additionalProperties"] = translate(out["additionalProperties"], report, f"{path}.additionalProperties")
+    for keyword in ("items", "additionalProperties"):
+        if isinstance(out.get(keyword), Mapping):
+            out[keyword] = translate(out[keyword], report, child(path, keyword))
     if isinstance(out.get("enum"), list) and out.get("type") in TYPES:
         _values(out, report, path)
     return out
@@ -80,7 +81,7 @@ def _rename(schema: dict[str, Any], report: Report, path: str) -> None:
 
 
 def _optional(schema: dict[str, Any], report: Report, path: str) -> None:
-    if isinstance(schema.get("optional"), list):
+    if isinstance(schema.get("optional"), list) and all(isinstance(name, str) for name in schema["optional"]):
         names = schema.pop("optional")
         schema["required"] = [name for name in schema.get("required", ()) if name not in names]
         report.note(path, "optional", "names the arguments that are not required")
@@ -88,7 +89,7 @@ def _optional(schema: dict[str, Any], report: Report, path: str) -> None:
         if isinstance(part, dict) and str(part.get("optional")).lower() in ("true", "false"):
             if str(part.pop("optional")).lower() == "true" and name in schema.get("required", ()):
                 schema["required"] = [other for other in schema["required"] if other != name]
-            report.note(f"{path}.properties.{name}", "optional", "decides whether the argument is required")
+            report.note(child(path, "properties", name), "optional", "decides whether the argument is required")
 
 
 def _values(schema: dict[str, Any], report: Report, path: str) -> None:

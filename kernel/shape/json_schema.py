@@ -15,7 +15,7 @@ from kernel.errors import OpcodeError
 from kernel.shape.containers import array_shape, object_shape
 from kernel.shape.document import child, parent, short
 from kernel.shape.keywords import ANNOTATIONS, BOUND, TYPES, Note, Report, pointer
-from kernel.shape.limits import CONSTANTS, NESTING, SHORTEST
+from kernel.shape.limits import ALTERNATIVES, CONSTANTS, NESTING, SHORTEST
 from kernel.shape.listing import Counter, texts
 from kernel.shape.merge import Merger
 from kernel.shape.numbers import number, spelled
@@ -76,7 +76,7 @@ class Reader:
             found = Recogniser(shape)
         except KeyError:  # a reference to a schema that is still being read
             return ""
-        if found.size(shape) is None:
+        if found.size(shape) is None or found.endless():
             return "no value of finite size satisfies the schema"
         most = found.longest_minimum()
         return f"the shortest value has {most} bytes, more than {SHORTEST}" if most > SHORTEST else ""
@@ -104,13 +104,14 @@ class Reader:
         if not isinstance(schema, Mapping):
             why = "False allows nothing" if schema is False else f"{short(schema)} is no schema"
             raise self.report.refusal(*parent(path), why)
-        keyword = next((k for k in ("$ref", "allOf", "anyOf", "oneOf", "items", "properties") if k in schema), "type")
+        keyword = next((k for k in schema if k not in ANNOTATIONS), "type")
         self.report.spend(path, keyword)
-        if self._depth > NESTING:
+        nested = list(schema) != ["$ref"]
+        if nested and self._depth >= NESTING:
             raise self.report.refusal(path, keyword, f"more than {NESTING} schemas are inside each other")
-        self._depth += 1
+        self._depth += nested
         shape = self._read(dict(schema), path)
-        self._depth -= 1
+        self._depth -= nested
         if self._tracing and (why := self._fault(shape)):
             keyword = next((k for k in ("minLength", "minItems", "required", "$ref") if k in schema), keyword)
             raise self.report.refusal(path, keyword, why)
@@ -150,6 +151,8 @@ class Reader:
             return Ref(ref, self.rules)
         if ref not in self.rules:
             target = self.resolve(ref, path)
+            if len(self._open) >= NESTING:
+                raise self.report.refusal(path, "$ref", f"{short(ref)} leads through more than {NESTING} others")
             self._open.append(ref)
             self.rules[ref] = self.shape(target, child("$", *pointer(ref)))
             self._open.pop()
@@ -166,10 +169,11 @@ class Reader:
 
     def tell_apart(self, whole: Sequence[Any], shapes: Sequence[Shape], path: str) -> None:
         """Raise OpcodeError where a value may be one of two alternatives of a oneOf."""
+        if len(whole) > ALTERNATIVES:
+            raise self.report.refusal(path, "oneOf", f"{len(whole)} alternatives are more than {ALTERNATIVES}")
         few = [set(texts(shape)) if self.count(shape) <= SMALL else None for shape in shapes]
         for b in range(len(whole)):
             for a in range(b):
-                self.report.spend(path, "oneOf")
                 one, other = few[a], few[b]
                 apart = one is not None and other is not None and not one & other
                 if not apart and not self.merger.exclude(whole[a], whole[b], path):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernel.errors import OpcodeError
-from kernel.shape.document import child, fault, places, short
+from kernel.shape.document import child, fault, parent, places, short
 from kernel.shape.limits import NAMES, SCHEMAS
 
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
@@ -123,7 +123,8 @@ class Report:
     def check_document(self) -> None:
         """Raise OpcodeError where the document is too large or too deep, or holds what JSON cannot say."""
         if (found := fault(self.root)) is not None:
-            raise self.refusal(*found)
+            above, key, why = found
+            raise self.refusal(*(parent(above) if key.isdecimal() else (above, key)), why)
 
     def spend(self, path: str, keyword: str) -> None:
         """Count one more schema that is read; raise OpcodeError when it is too many."""

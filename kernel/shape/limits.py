@@ -9,8 +9,10 @@ DOCUMENT_NESTING = 128
 """Lists and objects of JSON inside each other in a schema document."""
 DOCUMENT_VALUES = 200_000
 """Values in a schema document, those in lists and objects counted each."""
-SCHEMAS = 50_000
+SCHEMAS = 5_000
 """Schemas that are read for one tool, once for each place that a reference leads to them from anew."""
+ALTERNATIVES = 256
+"""Alternatives of one `oneOf`, each of which has to exclude each other one."""
 CONSTANTS = 10_000
 """Values of one `enum`."""
 SHORTEST = 1 << 16

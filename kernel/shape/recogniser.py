@@ -17,7 +17,7 @@ import heapq
 import itertools
 
 from kernel.errors import OpcodeError
-from kernel.shape.shape import Alt, Both, Chars, Except, Repeat, Shape, Text, inside_out, parts_of
+from kernel.shape.shape import Alt, Both, Chars, Except, Ref, Repeat, Shape, Text, inside_out, parts_of
 from kernel.shape.states import (
     PLEASANT,
     InBoth,
@@ -30,10 +30,13 @@ from kernel.shape.states import (
     after,
     next_chars,
     opened,
+    weight,
 )
 
 SEARCHED = 20_000
 """States that are tried for the shortest text that several shapes have in common."""
+MOVED = 200_000
+"""Stacks of these states that are moved for it."""
 
 
 class Recogniser:
@@ -84,6 +87,10 @@ class Recogniser:
     def longest_minimum(self) -> int:
         """Return how many bytes the longest has among the shortest texts of all parts."""
         return max(self._sizes.values(), default=0)
+
+    def endless(self) -> bool:
+        """Whether the shape holds a reference that leads nowhere but back to itself, so that it has no text."""
+        return any(isinstance(part, Ref) and id(part) not in self._sizes for part in self._parts)
 
     def minimal(self, shape: Shape) -> str | None:
         """Return the text of a part of the shape with the fewest bytes; None when it has no text."""
@@ -168,17 +175,20 @@ class Recogniser:
         order = itertools.count()
         heap: list[tuple[int, int, State, str]] = [(0, next(order), first, "")]
         seen = {first}
-        while heap and len(seen) < SEARCHED:
+        moved = 0
+        while heap and len(seen) < SEARCHED and moved < MOVED:
             size, _, state, text = heapq.heappop(heap)
             if state.may_end:
                 return text
+            each = weight(state)
             for char in next_chars(state):
                 longer = after(state, char)
+                moved += each
                 if longer and longer not in seen:
                     seen.add(longer)
                     heapq.heappush(heap, (size + _size(char), next(order), longer, text + char))
         if heap:
-            raise OpcodeError(f"no text that satisfies all of it begins within {SEARCHED} tries; loosen its bounds")
+            raise OpcodeError(f"no text that satisfies all of it is found in {SEARCHED} states; loosen its bounds")
         return None
 
 

@@ -194,6 +194,18 @@ def _settled(todo: list[Stack[Item] | None]) -> State:
     return State(frozenset(stacks), may_end)
 
 
+def weight(state: State) -> int:
+    """Return how many stacks a state has, those of the states that they hold included."""
+    count = len(state.stacks)
+    for stack in state.stacks:
+        match stack.top:
+            case InBoth(_, states):
+                count += sum(map(weight, states))
+            case InExcept(_, inner, _):
+                count += weight(inner)
+    return count
+
+
 def next_chars(state: State) -> list[str]:
     """Return characters, some of each range, of which at least one goes on if any does; the pleasant ones first."""
     rank = {char: n for n, char in enumerate(PLEASANT)}

@@ -34,8 +34,10 @@ WHOLE = 4096
 """Texts up to which what is to come is written out instead of cut into stages."""
 WIDEST = 1 << 19
 """Texts of one stage; more of them means that alternatives are too entangled to be a trie."""
-STAGES = 128
+STAGES = 32
 """Arguments up to which each has a stage of its own; a grammar holds those of a wider object."""
+CHOICES = 512
+"""Alternatives up to which stages offer them, as arrays without repeated items have a set of them for each item."""
 SAMPLE = 24
 """Values that are tried to see where the tokenizer cuts."""
 OPENERS = ("0", "1", "-1", "12.5", '"', '"a', '"The', '" ', '"\\n', "[", '["', "[1", "{", '{"', "true", "false", "null")
@@ -89,6 +91,7 @@ class Builder:
         self._exits: dict[Begun, Exit] = {}
         self._facts: dict[int, _Facts] = {}
         self._wide: dict[Rest, bool] = {}
+        self._offered: dict[int, tuple[Shape, int]] = {}
         self._todo: list[list[Begun]] = []
 
     def build(self, shapes: Sequence[Shape]) -> None:
@@ -159,14 +162,22 @@ class Builder:
         then = rest.rest
         return then is not None and not self._shape(then.top).fixed and self._shape(then.top).is_open
 
+    def _choices(self, shape: Shape) -> int:
+        """Return how many alternatives a shape offers in all, those that it shares counted once."""
+        if id(shape) not in self._offered:
+            found = sum(len(part.parts) for part in inside_out(shape, _in_rules) if isinstance(part, Alt))
+            self._offered[id(shape)] = self._shape(shape).shape, found
+        return self._offered[id(shape)][1]
+
     def _is_wide(self, rest: Rest) -> bool:
         """Whether more arguments are to come than have a stage each; few texts are written out whatever they say."""
         if rest not in self._wide:
-            arguments, each = 0, rest
-            while each is not None and arguments <= STAGES:
+            arguments, choices, each = 0, 0, rest
+            while each is not None and arguments <= STAGES and choices <= CHOICES:
                 arguments += self._shape(each.top).arguments
+                choices += self._choices(each.top)
                 each = each.rest
-            self._wide[rest] = arguments > STAGES and self._size(rest) > WHOLE
+            self._wide[rest] = (arguments > STAGES or choices > CHOICES) and self._size(rest) > WHOLE
         return self._wide[rest]
 
     def _size(self, rest: Rest) -> int:
@@ -195,7 +206,8 @@ class Builder:
                         then = Stack(part, then)
                     todo.append(_Item(item.text, then, item.fixed, item.chose))
                     continue
-                if not self._shape(shape).fixed and (self._opens(item.rest) or (item.chose and not whole)):
+                open_here = self._opens(item.rest) or (item.chose and not whole)
+                if self._is_wide(item.rest) or (not self._shape(shape).fixed and open_here):
                     yield item
                 elif isinstance(shape, Alt):
                     parts = reversed(shape.parts)

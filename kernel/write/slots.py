@@ -10,15 +10,20 @@ from __future__ import annotations
 import weakref
 
 import numpy as np
-from llguidance import LLMatcher, LLTokenizer
+from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 from numpy.typing import NDArray
 
-from kernel.errors import BuildError
+from kernel.errors import BackendError, BuildError
 from kernel.shape.shape import Shape
 from kernel.text.vocabulary import Vocabulary
 from kernel.write.grammar import grammar
 
 Mask = NDArray[np.int32]
+
+LIMITS = LLParserLimits(
+    max_items_in_row=100_000, step_max_items=2_000_000, step_lexer_fuel=5_000_000, initial_lexer_fuel=5_000_000
+)
+"""Work of the engine for one token; wider than its own limits, which an object of a thousand optional keys exceeds."""
 
 _tokenizers: weakref.WeakKeyDictionary[Vocabulary, LLTokenizer] = weakref.WeakKeyDictionary()
 
@@ -61,7 +66,8 @@ class Grammar:
         self.shape = shape
         self.vocabulary = vocabulary
         self.source = grammar(shape)
-        self._matcher = LLMatcher(tokenizer(vocabulary), LLMatcher.grammar_from_lark(self.source), log_level=0)
+        source = LLMatcher.grammar_from_lark(self.source)
+        self._matcher = LLMatcher(tokenizer(vocabulary), source, log_level=0, limits=LIMITS)
         if self._matcher.is_error():
             raise BuildError(f"the grammar engine cannot hold this: {self._matcher.get_error().splitlines()[0]}")
         self.buffer = np.empty(len(vocabulary) // 32 + 1, np.int32)
@@ -84,10 +90,12 @@ class Slot:
     def mask(self) -> Mask:
         """Return the legal ids as bits, int32, shape (n_vocab // 32 + 1,), until the next call for this grammar.
 
-        Bits from n_vocab on mean nothing.
+        Bits from n_vocab on mean nothing. Raises BackendError when the engine gives up.
         """
         grammar = self.grammar
         self._matcher.unsafe_compute_mask_ptr(grammar.address, grammar.buffer.nbytes)
+        if self._matcher.is_error():
+            raise BackendError(f"the grammar engine gives up: {self._matcher.get_error().splitlines()[0]}")
         return grammar.buffer
 
     def legal(self) -> NDArray[np.int32]:
