@@ -22,7 +22,7 @@ from kernel.shape.numbers import number, spelled
 from kernel.shape.objects import array, mapping
 from kernel.shape.recogniser import Recogniser
 from kernel.shape.scalars import decimal_shape, integer_shape, string_shape
-from kernel.shape.shape import Alt, Ref, Shape, alt, listed
+from kernel.shape.shape import Alt, Ref, Shape, alt, inside_out, listed
 from kernel.shape.strings import string
 
 SMALL = 4096
@@ -72,10 +72,9 @@ class Reader:
     @staticmethod
     def _fault(shape: Shape) -> str:
         """Return why no model can write a value of a shape, "" where one can or where not all of it is read yet."""
-        try:
-            found = Recogniser(shape)
-        except KeyError:  # a reference to a schema that is still being read
+        if _is_unread(shape):
             return ""
+        found = Recogniser(shape)
         if found.size(shape) is None or found.endless():
             return "no value of finite size satisfies the schema"
         most = found.longest_minimum()
@@ -186,7 +185,10 @@ class Reader:
         written = [canonical(_tidy(value)) for value in values]
         kept = written
         if rest:
-            reader = Recogniser(self.shape(rest, path))
+            shape = self.shape(rest, path)
+            if _is_unread(shape):
+                raise self.report.refusal(path, keyword, "stands in a schema that leads back to what is around it")
+            reader = Recogniser(shape)
             kept = [text for value in values if (text := _fitting(reader, _tidy(value))) is not None]
             lost = [text for text, value in zip(written, values, strict=True) if _fitting(reader, _tidy(value)) is None]
             if not kept:
@@ -244,6 +246,11 @@ class Reader:
                 )
             )
         return Ref("any", self.rules)
+
+
+def _is_unread(shape: Shape) -> bool:
+    """Whether a shape refers to a schema that is still being read."""
+    return any(isinstance(part, Ref) and part.name not in part.rules for part in inside_out(shape))
 
 
 def _fitting(reader: Recogniser, value: Any) -> str | None:

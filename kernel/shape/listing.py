@@ -55,7 +55,7 @@ class Counter:
                 return sum(count for count, _ in each), sum(volume for _, volume in each)
             case Repeat(_, low, high):
                 return _repeated(each[0], low, high)
-        return min(each)
+        return min(each, default=(TOO_MANY, TOO_MANY))
 
 
 def _joined(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:

@@ -161,6 +161,8 @@ class Recogniser:
             case Both() | Except():
                 if known is None and (found := self._search(part)) is not None:
                     size, self._shortest[id(part)] = _size(found), found
+            case Ref() if not parts_of(part):
+                size = None
             case _:
                 each_size = [self._sizes.get(id(p)) for p in parts_of(part)]
                 size = None if None in each_size else sum(s for s in each_size if s is not None)

@@ -148,14 +148,14 @@ def repeat(part: Shape, low: int, high: int | None) -> Shape:
 
 
 def parts_of(shape: Shape) -> tuple[Shape, ...]:
-    """Return the shapes that a shape is made of; of a Ref, what its name stands for."""
+    """Return the shapes that a shape is made of; of a Ref, what its name stands for, if that is known already."""
     match shape:
         case Seq(parts) | Alt(parts) | Both(parts):
             return parts
         case Repeat(part) | Scalar(part) | Except(part):
             return (part,)
-        case Ref():
-            return (shape.target,)
+        case Ref(name, rules) if name in rules:
+            return (rules[name],)
     return ()
 
 
