@@ -94,11 +94,19 @@ class Builder:
         self._offered: dict[int, tuple[Shape, int]] = {}
         self._todo: list[list[Begun]] = []
 
-    def build(self, shapes: Sequence[Shape]) -> None:
-        """Make the stages of some shapes and all that they lead to; the first stage is where they begin."""
+    def build(self, shapes: Sequence[Shape]) -> TriePlace | Grammar:
+        """Make the stages of some shapes and all that they lead to; return where they begin.
+
+        That is the first stage, or the grammar of a single shape that begins with an open value and no fixed text.
+        """
+        first = Stack(shapes[0], None)
+        if len(shapes) == 1 and not self._shape(shapes[0]).fixed and self._opens(first):
+            self.grammars.append(Grammar(shapes[0], self.vocabulary))
+            return self.grammars[0]
         self._todo.append([("", Stack(shape, None)) for shape in shapes])
         while len(self.stages) < len(self._todo):
             self._stage(self._todo[len(self.stages)])
+        return TriePlace(0)
 
     def _stage(self, begins: list[Begun]) -> None:
         items = [item for text, rest in begins for item in self._expand(_Item(text, rest, len(text), False))]

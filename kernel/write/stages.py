@@ -42,11 +42,15 @@ class Stages:
         if not shapes:
             raise BuildError("no opcodes to compile; a cartridge declares at least one")
         builder = Builder(vocabulary)
-        builder.build(shapes)
+        self._begin = builder.build(shapes)
         self.vocabulary = vocabulary
         self.stages = builder.stages
         self.grammars = builder.grammars
-        self.start = TriePlace(0)
+
+    @property
+    def start(self) -> Place:
+        """The place in front of the first id; in a grammar a new one each time, since a slot moves."""
+        return self._begin.start() if isinstance(self._begin, Grammar) else self._begin
 
     @cached_property
     def ending(self) -> Ending:

@@ -14,7 +14,23 @@ from typing import Any
 Schema = dict[str, Any]
 Values = list[Any]
 
-CONSTANTS: Values = [1, "1", True, None, "küche", "a b", 0.5, "on", -3, "", '"', "\n", [1, "x"], {"k": [None]}, "\U0001f600"]
+CONSTANTS: Values = [
+    1,
+    "1",
+    True,
+    None,
+    "küche",
+    "a b",
+    0.5,
+    "on",
+    -3,
+    "",
+    '"',
+    "\n",
+    [1, "x"],
+    {"k": [None]},
+    "\U0001f600",
+]
 NAMES = ["a", "b", "room", "größe", 'q"', "x y", "$ref", "0", "__proto__"]
 WORDS = ["", "a", "ab", "x.y", "hello", "ä" * 3, "\\", "line\nend", "2024-02-29"]
 HALVES = [0.25, 0.5, 2.0, 5, 1]
@@ -41,20 +57,33 @@ def scalar(rng: random.Random) -> tuple[Schema, Values]:
             step = rng.choice(HALVES)
             most = rng.randint(1, 40)
             whole = [n * step for n in (0, 1, most)]
-            return {"type": "number", "multipleOf": step, "minimum": 0, "maximum": most * step}, [float(n) for n in whole]
+            return {"type": "number", "multipleOf": step, "minimum": 0, "maximum": most * step}, [
+                float(n) for n in whole
+            ]
         case 6:
             low = rng.randint(0, 3)
             values = [word for word in WORDS if low <= len(word) <= low + 6]
             return {"type": "string", "minLength": low, "maxLength": low + 6}, values
         case 7:
-            pattern, values = rng.choice([
-                ("^[a-c]{2,3}$", ["ab", "ccc"]), ("x.y", ["x.y", "axby"]), (r"^\d+(-\d+)?$", ["1", "12-3"]), ("^(on|off)?$", ["", "off"])
-            ])  # fmt: skip
+            pattern, values = rng.choice(
+                [
+                    ("^[a-c]{2,3}$", ["ab", "ccc"]),
+                    ("x.y", ["x.y", "axby"]),
+                    (r"^\d+(-\d+)?$", ["1", "12-3"]),
+                    ("^(on|off)?$", ["", "off"]),
+                ]
+            )
             return {"type": "string", "pattern": pattern}, values
-    name, values = rng.choice([
-        ("date", ["2024-02-29"]), ("ipv4", ["127.0.0.1"]), ("uuid", ["123e4567-e89b-12d3-a456-426614174000"]),
-        ("email", ["a.b@example.org"]), ("hostname", ["example.org"]), ("time", ["23:59:59Z"]),
-    ])  # fmt: skip
+    name, values = rng.choice(
+        [
+            ("date", ["2024-02-29"]),
+            ("ipv4", ["127.0.0.1"]),
+            ("uuid", ["123e4567-e89b-12d3-a456-426614174000"]),
+            ("email", ["a.b@example.org"]),
+            ("hostname", ["example.org"]),
+            ("time", ["23:59:59Z"]),
+        ]
+    )
     return {"type": "string", "format": name}, values
 
 
@@ -125,23 +154,84 @@ def document(rng: random.Random) -> tuple[Schema, Values]:
         "$defs": {"p": part, "t": tree},
     }
     leaf = {"v": rng.choice(more)}
-    return out, [{name: v} for v in values] + [{name: values[0], "tree": {**leaf, "kids": [leaf, {**leaf, "kids": []}]}}]
+    return out, [{name: v} for v in values] + [
+        {name: values[0], "tree": {**leaf, "kids": [leaf, {**leaf, "kids": []}]}}
+    ]
 
 
 JUNK: Values = [
-    None, True, -1, 1.5, 1e308, 10**400, float("inf"), float("nan"), "", "\ud800", "a\x00b", "(" * 300, "(a*)*b", [], [[]], {}, {"a": {}},
-    {"$ref": "#"}, {"$ref": "#/$defs/p"}, {"$ref": "#/nowhere/0"}, {"type": "object", "required": ["x"], "additionalProperties": False},
-    {"not": {}}, {"enum": []}, {"allOf": []}, {"type": "array", "minItems": 10**9}, {"minLength": 1e10}, {"pattern": "[" * 9},
-    {"type": "string", "pattern": "^((a|b|ab)*c?){90}$", "minLength": 50}, {"multipleOf": 1e-300, "minimum": 0, "maximum": 1},
-    {"minimum": 1e300, "maximum": 1e301}, {"exclusiveMinimum": 0, "exclusiveMaximum": 5e-324}, False,
-]  # fmt: skip
+    None,
+    True,
+    -1,
+    1.5,
+    1e308,
+    10**400,
+    float("inf"),
+    float("nan"),
+    "",
+    "\ud800",
+    "a\x00b",
+    "(" * 300,
+    "(a*)*b",
+    [],
+    [[]],
+    {},
+    {"a": {}},
+    {"$ref": "#"},
+    {"$ref": "#/$defs/p"},
+    {"$ref": "#/nowhere/0"},
+    {"type": "object", "required": ["x"], "additionalProperties": False},
+    {"not": {}},
+    {"enum": []},
+    {"allOf": []},
+    {"type": "array", "minItems": 10**9},
+    {"minLength": 1e10},
+    {"pattern": "[" * 9},
+    {"type": "string", "pattern": "^((a|b|ab)*c?){90}$", "minLength": 50},
+    {"multipleOf": 1e-300, "minimum": 0, "maximum": 1},
+    {"minimum": 1e300, "maximum": 1e301},
+    {"exclusiveMinimum": 0, "exclusiveMaximum": 5e-324},
+    False,
+]
 """Values that a keyword may have by mistake or by malice."""
 KEYWORDS = [
-    "type", "enum", "const", "$ref", "anyOf", "oneOf", "allOf", "nullable", "$defs", "minLength", "maxLength", "pattern", "format",
-    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "items", "prefixItems", "additionalItems", "minItems",
-    "maxItems", "uniqueItems", "properties", "required", "additionalProperties", "minProperties", "maxProperties", "title", "default",
-    "description", "x-vendor", "maxlenght", "not", "if",
-]  # fmt: skip
+    "type",
+    "enum",
+    "const",
+    "$ref",
+    "anyOf",
+    "oneOf",
+    "allOf",
+    "nullable",
+    "$defs",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "format",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "items",
+    "prefixItems",
+    "additionalItems",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "properties",
+    "required",
+    "additionalProperties",
+    "minProperties",
+    "maxProperties",
+    "title",
+    "default",
+    "description",
+    "x-vendor",
+    "maxlenght",
+    "not",
+    "if",
+]
 
 
 def hostile(rng: random.Random) -> Schema:
@@ -174,7 +264,11 @@ def _doubling(rng: random.Random) -> Schema:
     defs: Schema = {f"d{last}": {"enum": [1, 2]}}
     for n in range(last):
         ref = {"$ref": f"#/$defs/d{n + 1}"}
-        defs[f"d{n}"] = {"required": ["a", "b"], "properties": {"a": ref, "b": ref}} if keyword == "properties" else {keyword: [ref, ref]}
+        defs[f"d{n}"] = (
+            {"required": ["a", "b"], "properties": {"a": ref, "b": ref}}
+            if keyword == "properties"
+            else {keyword: [ref, ref]}
+        )
     return {"properties": {"x": {"$ref": "#/$defs/d0"}}, "required": ["x"], "$defs": defs}
 
 
@@ -187,9 +281,14 @@ def _deep(rng: random.Random) -> Schema:
 
 def _wide(rng: random.Random) -> Schema:
     count = rng.choice([50, 300, 1000, 6000])
-    part = rng.choice([{"type": "boolean"}, {"type": "string"}, {"const": 1}, {"type": "integer", "minimum": 0, "maximum": 9}])
+    part = rng.choice(
+        [{"type": "boolean"}, {"type": "string"}, {"const": 1}, {"type": "integer", "minimum": 0, "maximum": 9}]
+    )
     names = [f"p{n}" for n in range(count)]
-    return {"properties": dict.fromkeys(names, part), "required": rng.sample(names, rng.choice([0, 1, count // 2, count]))}
+    return {
+        "properties": dict.fromkeys(names, part),
+        "required": rng.sample(names, rng.choice([0, 1, count // 2, count])),
+    }
 
 
 def _repeated(rng: random.Random) -> Schema:
@@ -197,7 +296,9 @@ def _repeated(rng: random.Random) -> Schema:
     low, high = sorted(rng.sample(bounds, 2))
     part = rng.choice([{"const": 1}, {"type": "string"}, {"enum": list("abcdefghijkl")}])
     unique = rng.random() < 0.3
-    return {"properties": {"x": {"type": "array", "items": part, "minItems": low, "maxItems": high, "uniqueItems": unique}}}
+    return {
+        "properties": {"x": {"type": "array", "items": part, "minItems": low, "maxItems": high, "uniqueItems": unique}}
+    }
 
 
 LARGE: list[Callable[[random.Random], Schema]] = [_doubling, _deep, _wide, _repeated]

@@ -90,7 +90,13 @@ def judged(schema: Schema, text: str) -> None:
 def draft4(schema: Schema) -> bool:
     """Whether a schema says something that we read as draft 4 or OpenAPI do, and jsonschema's newest draft not."""
     text = json.dumps(schema)
-    words = ('"nullable"', '"additionalItems"', '"exclusiveMinimum": true', '"exclusiveMaximum": true', '"properties": []')
+    words = (
+        '"nullable"',
+        '"additionalItems"',
+        '"exclusiveMinimum": true',
+        '"exclusiveMaximum": true',
+        '"properties": []',
+    )
     return any(word in text for word in words) or '"items": [' in text
 
 
