@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class KernelError(Exception):
@@ -94,3 +95,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if close:
         return f"; did you mean {close[0]!r}?"
     return f"; there is: {', '.join(names)}" if names else "; there is none"
+
+
+def short(value: Any) -> str:
+    """Return a value by repr, as much of it as fits into a message."""
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # too deep, or a number of too many digits
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 100 else f"{text[:97]}..."

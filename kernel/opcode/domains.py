@@ -12,9 +12,8 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from kernel.canon import canonical
-from kernel.errors import OpcodeError
+from kernel.errors import OpcodeError, short
 from kernel.shape.argument import Argument, Parameters
-from kernel.shape.document import short
 from kernel.shape.listing import LISTED, Counter, texts
 
 

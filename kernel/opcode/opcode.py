@@ -7,18 +7,19 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kernel.canon import canonical
-from kernel.errors import OpcodeError
+from kernel.errors import OpcodeError, short
 from kernel.opcode.domains import arguments_of, combinations, parameters_of, read_schema, why_open
 from kernel.opcode.instruction import HALT_INSTRUCTION, NAME, Instruction
 from kernel.shape.argument import Argument, Parameters
-from kernel.shape.document import short
-from kernel.shape.keywords import Note
 from kernel.shape.shape import Shape
+
+if TYPE_CHECKING:
+    from kernel.shape.keywords import Note
 
 MAX_INSTANCES = 2_000_000
 """The combinations of arguments up to which the values of an opcode are listed."""

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernel.errors import OpcodeError
+from kernel.errors import OpcodeError, short
 from kernel.opcode.instruction import HALT, NAME
 from kernel.opcode.opcode import SchemaOpcode
 from kernel.shape.dialect import speaks, translate
-from kernel.shape.document import short
 from kernel.shape.keywords import Note, Report
 from kernel.textfile import read_text
 

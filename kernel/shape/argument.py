@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernel.canon import canonical
-from kernel.shape.keywords import Note
-from kernel.shape.numbers import spelled
 from kernel.shape.recogniser import Recogniser
 from kernel.shape.shape import Shape
+
+if TYPE_CHECKING:  # opcodes are declared long before a schema is read
+    from kernel.shape.keywords import Note
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Argument:
 
     def accepts(self, value: Any) -> bool:
         """Whether this is a value of the argument; of a number, any way to write it counts."""
+        from kernel.shape.numbers import spelled
+
         return self.recogniser.accepts(canonical(value)) or self.recogniser.accepts(spelled(value))
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kernel.canon import canonical
-from kernel.shape.document import child, short
+from kernel.errors import short
+from kernel.shape.document import child
 from kernel.shape.keywords import Report
 from kernel.shape.limits import KEYS_COUNTED, TUPLE, UNIQUE
 from kernel.shape.listing import Counter, texts

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kernel.errors import short
 from kernel.shape.limits import DOCUMENT_NESTING, DOCUMENT_VALUES
 
 PLAIN = re.compile(r"[A-Za-z_$][\w$-]*", re.ASCII)
@@ -40,15 +41,6 @@ def parent(path: str) -> tuple[str, str]:
         return "$", "$"
     name, number, quoted = steps[-1].groups()
     return path[: steps[-1].start()], name or number or json.loads(quoted)
-
-
-def short(value: Any) -> str:
-    """Return a value by repr, as much of it as fits into a message."""
-    try:
-        text = repr(value)
-    except (RecursionError, ValueError):  # too deep, or a number of too many digits
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= 100 else f"{text[:97]}..."
 
 
 def fault(document: Any) -> tuple[str, str, str] | None:

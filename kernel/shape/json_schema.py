@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernel.canon import canonical
-from kernel.errors import OpcodeError
+from kernel.errors import OpcodeError, short
 from kernel.shape.containers import array_shape, object_shape
-from kernel.shape.document import child, parent, short
+from kernel.shape.document import child, parent
 from kernel.shape.keywords import ANNOTATIONS, BOUND, TYPES, Note, Report, pointer
 from kernel.shape.limits import ALTERNATIVES, CONSTANTS, NESTING, SHORTEST
 from kernel.shape.listing import Counter, texts

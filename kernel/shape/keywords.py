@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernel.errors import OpcodeError
-from kernel.shape.document import child, fault, parent, places, short
+from kernel.errors import OpcodeError, short
+from kernel.shape.document import child, fault, parent, places
 from kernel.shape.limits import NAMES, SCHEMAS
 
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kernel.canon import canonical
-from kernel.shape.document import child, short
+from kernel.errors import short
+from kernel.shape.document import child
 from kernel.shape.keywords import ANNOTATIONS, TYPES, Report, pointer
 from kernel.shape.limits import NESTING
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kernel.errors import OpcodeError
-from kernel.shape.document import short
+from kernel.errors import OpcodeError, short
 from kernel.shape.limits import COUNTED, GROUPS, PATTERN, REPETITIONS
 from kernel.shape.shape import (
     ANY,

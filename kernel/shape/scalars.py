@@ -8,8 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from kernel.errors import OpcodeError
-from kernel.shape.document import short
+from kernel.errors import OpcodeError, short
 from kernel.shape.keywords import Report
 from kernel.shape.limits import DIGITS, SHORTEST, UNCOUNTED
 from kernel.shape.listing import LISTED

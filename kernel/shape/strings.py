@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 
-from kernel.errors import OpcodeError
-from kernel.shape.document import short
+from kernel.errors import OpcodeError, short
 from kernel.shape.pattern import parse
 from kernel.shape.shape import ANY, Both, Chars, Ranges, Repeat, Scalar, Shape, alt, common, normal, seq, without
 
