@@ -97,6 +97,11 @@ class Opcode(BaseModel):
         return (cls.arguments(),)
 
     @classmethod
+    def counts(cls) -> tuple[int, int | None]:
+        """Return how many arguments have to be given at least, and may be at most."""
+        return 0, None
+
+    @classmethod
     def arguments_shape(cls) -> Shape:
         """Return the shape of the JSON object of the arguments; one with a default is written all the same."""
         from kernel.shape.objects import Member, mapping  # loads much that opcodes are declared without
@@ -212,6 +217,11 @@ class SchemaOpcode(Opcode):
     def alternatives(cls) -> tuple[tuple[Argument, ...], ...]:
         """See Opcode."""
         return cls.parameters.alternatives
+
+    @classmethod
+    def counts(cls) -> tuple[int, int | None]:
+        """See Opcode."""
+        return cls.parameters.low, cls.parameters.high
 
     @classmethod
     def arguments_shape(cls) -> Shape:

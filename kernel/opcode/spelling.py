@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 
 from kernel.canon import canonical
 from kernel.errors import OpcodeError, WireError, did_you_mean
 from kernel.opcode.instruction import HALT, HALT_INSTRUCTION, Instruction
 from kernel.opcode.opcode import Opcode
-from kernel.shape.shape import EMPTY, Alt, Except, Scalar, Shape, alt, listed, seq
+from kernel.shape.argument import Argument
+from kernel.shape.shape import EMPTY, NOTHING, Alt, Except, Scalar, Shape, alt, listed, seq
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 """What stands without quotes, unless JSON gives it a meaning of its own."""
@@ -85,7 +86,12 @@ def words_shape(opcode: type[Opcode]) -> Shape:
     >>> list(texts(words_shape(Open)))[::2]
     ['the hall opens', 'the "back door" opens']
     """
-    required = {argument.name: _bare(argument.shape) for argument in opcode.arguments() if argument.required}
+    return alt(*(_words_shape(opcode, arguments) for arguments in opcode.alternatives()))
+
+
+def _words_shape(opcode: type[Opcode], arguments: Sequence[Argument]) -> Shape:
+    always = [argument.name for argument in opcode.arguments() if argument.required]
+    required = {argument.name: _bare(argument.shape) for argument in arguments if argument.name in always}
     parts: list[Shape | str]
     if opcode.wire_phrase:
         first, *pieces = SLOT.split(opcode.wire_phrase)
@@ -96,11 +102,26 @@ def words_shape(opcode: type[Opcode]) -> Shape:
         parts = [opcode.method]
         for shape in required.values():
             parts += [" ", shape]
-    for argument in opcode.arguments():
-        if not argument.required:
+    named: list[tuple[Shape, bool]] = []
+    for argument in arguments:
+        if argument.name not in always:
             value = argument.shape if argument.default is None else _but(argument.shape, argument.default)
-            parts.append(alt(EMPTY, seq(f" {_name(argument.name)}=", _bare(value))))
-    return seq(*parts)
+            named.append((seq(f" {_name(argument.name)}=", _bare(value)), argument.required))
+    low, high = opcode.counts()
+    return seq(*parts, _some(named, low - len(required), None if high is None else high - len(required)))
+
+
+def _some(named: Sequence[tuple[Shape, bool]], low: int, high: int | None) -> Shape:
+    """Return low .. high of these arguments in order; those marked True are always there."""
+    if low <= 0 and high is None:
+        return seq(*(shape if must else alt(EMPTY, shape) for shape, must in named))
+    most = len(named) if high is None else min(high, len(named))
+    after: list[Shape] = [EMPTY if low <= count <= most else NOTHING for count in range(len(named) + 2)]
+    for shape, must in reversed(named):
+        taken = [seq(shape, more) for more in after[1:]]
+        after = [more if must else alt(less, more) for less, more in zip(after, taken, strict=False)]
+        after.append(NOTHING)
+    return after[0]
 
 
 def read_words(text: str, opcode: type[Opcode]) -> str:
