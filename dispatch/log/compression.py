@@ -21,6 +21,10 @@ ZSTD = b"\x28\xb5\x2f\xfd"
 SUFFIXES = (".gz", ".zst")
 """Suffixes of the logs that are compressed while they are written."""
 _CHUNK = 1 << 16
+PART = 1 << 20
+"""Bytes that are decompressed at once: a small file may stand for a very large one."""
+SAVED = 1 << 24
+"""Bytes that are saved at most of the chunk in which the data is broken; a line has no more."""
 
 
 class DecompressedStream(io.RawIOBase):
@@ -39,6 +43,9 @@ class DecompressedStream(io.RawIOBase):
         self._decompressor = make()
         self._ready = memoryview(b"")
         self._over = False
+        self._left = b""  # compressed bytes that were read and not taken yet
+        self._more = False  # whether the decompressor may hold back what it has
+        self._given = 0
 
     def readable(self) -> bool:
         """Always."""
@@ -60,8 +67,10 @@ class DecompressedStream(io.RawIOBase):
         super().close()
 
     def _pull(self) -> None:
-        data = self._source.read(_CHUNK)
-        if not data:
+        data = self._left
+        if not data and not self._more:
+            data = self._source.read(_CHUNK)
+        if not data and not self._more:
             self._over = True
             return
         try:
@@ -69,38 +78,46 @@ class DecompressedStream(io.RawIOBase):
         except Exception as error:  # zlib and the zstd modules each have their own class
             self.fault = f"the compressed data is broken: {error}"
             self._over = True
-            self._ready = memoryview(self._salvage(data))
+            self._ready = memoryview(self._salvage(len(data)))
+        self._given += len(self._ready)
 
     def _feed(self, data: bytes) -> bytes:
-        """Return what `data` decompresses to, going on to the next stream where one ends."""
-        out = b""
-        while data:
-            if self._decompressor.eof:
-                self._decompressor = self._make()
-            out += self._decompressor.decompress(data)
-            data = self._decompressor.unused_data if self._decompressor.eof else b""
+        """Return up to PART bytes of what `data` decompresses to, and note what is left of it.
+
+        Where a stream ends the next one begins. zlib hands back what it did not take, zstd keeps it.
+        """
+        if self._decompressor.eof:
+            self._decompressor = self._make()
+        out: bytes = self._decompressor.decompress(data, PART)
+        ended = self._decompressor.eof
+        self._left = self._decompressor.unused_data if ended else getattr(self._decompressor, "unconsumed_tail", b"")
+        self._more = not ended and len(out) == PART
         return out
 
-    def _salvage(self, data: bytes) -> bytes:
-        """Return what can be had of the chunk in which the data is broken.
+    def _salvage(self, broken: int) -> bytes:
+        """Return what can be had of the last bytes that were read, in which the data is broken.
 
-        A decompressor that fails drops what it had, so everything is decompressed once more up to this chunk, and then
-        the chunk byte by byte.
+        A decompressor that fails drops what it had, so everything is decompressed once more up to there, and then byte
+        by byte; what was handed out is skipped.
         """
         if not self._source.seekable():
             return b""
-        left = self._source.tell() - len(data)
+        left, skip = self._source.tell() - broken, self._given
         self._source.seek(0)
-        self._decompressor = self._make()
-        while left:
-            again = self._source.read(min(_CHUNK, left))
-            self._feed(again)
-            left -= len(again)
-        out = []
+        self._decompressor, self._left, self._more = self._make(), b"", False
+        out = bytearray()
         with contextlib.suppress(Exception):
-            for at in range(len(data)):
-                out.append(self._feed(data[at : at + 1]))
-        return b"".join(out)
+            while left + broken > 0:
+                again = self._source.read(min(_CHUNK, left) if left > 0 else 1)
+                if not again:
+                    break
+                left, broken = (left - len(again), broken) if left > 0 else (left, broken - 1)
+                self._left = again
+                while (self._left or self._more) and len(out) < SAVED:
+                    part = self._feed(self._left)
+                    out += part[skip:]
+                    skip = max(0, skip - len(part))
+        return bytes(out)
 
 
 def open_log(path: Path) -> io.BufferedReader:
