@@ -111,6 +111,10 @@ def decode(body: bytes) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise ValueError("not a JSON object")
     _measure(data, DEPTH)
+    if reserved := [name for name in ("mac", "chain") if name in data]:
+        raise ValueError(
+            f"{reserved[0]}: {shortly(data[reserved[0]])} is not where it belongs, or not 32 hexadecimal digits"
+        )
     flags = data.pop("nonfinite", None)
     if flags is not None:
         _restore(data, flags)

@@ -18,7 +18,7 @@ Count = Annotated[int, Strict(), Field(ge=0, lt=SIZE)]
 Number = Annotated[float, Strict()]
 """Scores; they may be infinite or NaN."""
 Finite = Annotated[float, Strict(), AllowInfNan(False)]
-Duration = Annotated[float, Strict(), AllowInfNan(False), Field(ge=0)]
+Duration = Annotated[float, Strict(), AllowInfNan(False), Field(ge=0, le=1e15)]
 Flag = Annotated[bool, Strict()]
 
 

@@ -72,6 +72,8 @@ def _check_counts(record: DecisionRecord) -> None:
     chosen, forced = record.chosen_tokens, record.forced_tokens
     if chosen is not None and forced is not None and forced != max(0, len(record.ids) - chosen):
         raise ValueError(f"forced_tokens: {forced}, and {chosen} were chosen of {len(record.ids)} ids")
+    if chosen is not None and record.stop is not None and record.stop not in tuple(Stop):
+        raise ValueError(f"stop: {shortly(record.stop)} is none of {', '.join(Stop)}")
     if chosen is not None and record.stop is not None and (record.stop == Stop.FORCED) != (chosen == 0):
         raise ValueError(f"stop: {shortly(record.stop)}, and {chosen} tokens were a choice")
 

@@ -82,6 +82,11 @@ class Speller:
 
     def contradictions(self, record: DecisionRecord, engines: Mapping[str, Engine]) -> Iterator[Contradiction]:
         """Yield where a decision contradicts itself or what its engines, in the state in which it was made, allow."""
+        offered = {offer.instruction.instruction() for offer in record.offered or ()}
+        if len(offered) < len(record.offered or ()):
+            yield Contradiction("offered", "an option twice", "each once")
+        if offered and (odd := offered - self._legal(engines)):
+            yield Contradiction("offered", repr(next(iter(odd))), "it is not legal")
         if not record.text:
             return
         instruction = record.instruction.instruction()
@@ -115,8 +120,6 @@ class Speller:
         count = len(record.legal or ()) if record.legal_count is None else record.legal_count
         if count != len(leaves):
             yield Contradiction("legal_count", str(count), str(len(leaves)))
-        if odd := [each for each in offered if each not in legal]:
-            yield Contradiction("offered", repr(odd[0]), "it is not legal")
         if record.preferred is not None and ((leaf := reading.leaf(record.preferred)) is None or leaf in leaves):
             yield Contradiction("preferred", record.preferred, "it is legal" if leaf else "no instruction")
 

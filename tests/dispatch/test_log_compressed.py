@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gzip
 import random
+import tracemalloc
 import zlib
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from dispatch.log.compression import compressor
+from dispatch.log.damage import MAX_LINE
 from dispatch.log.reader import LogReader
 from dispatch.log.records import Ending, Outcome
 from dispatch.log.replay import Verdict, replay
@@ -120,6 +123,25 @@ def test_a_compressed_log_broken_anywhere_never_verifies_what_was_not_written(
         assert len(found) >= sum(end <= at for end in ends)
         if whole:
             assert (found, reader.outcome) == (written, outcome)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_small_file_that_stands_for_a_large_one_does_not_fill_the_memory(tmp_path: Path, suffix: str) -> None:
+    """The kind: what is read is bounded by a file's size. 200 MiB of nothing in some 200 kB."""
+    path = tmp_path / f"log.{suffix}"
+    compress = compressor(path)
+    with path.open("wb") as file:
+        for _ in range(200):
+            file.write(compress(bytes(1 << 20), False))
+        file.write(compress(b"", True))
+    assert path.stat().st_size < 1 << 20
+    tracemalloc.start()
+    try:
+        with pytest.raises(LogError, match="line 1 is no header"):
+            LogReader(path)
+        assert tracemalloc.get_traced_memory()[1] < 3 * MAX_LINE
+    finally:
+        tracemalloc.stop()
 
 
 def test_broken_compression_is_named(tmp_path: Path, counter: SimpleNamespace) -> None:

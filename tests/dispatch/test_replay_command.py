@@ -194,6 +194,7 @@ def test_options_of_a_log_that_its_cartridge_does_not_take_are_an_error(
 MINE = """
 from kernel.contract import Cartridge
 from kernel.opcode import Instruction, Opcode
+from kernel.prompt import Part, Prompt
 
 class Go(Opcode):
     'Go on.'
@@ -219,8 +220,14 @@ class Engine:
     def summary(self):
         return {"steps": self.at}
 
+class View:
+    def prompt(self, engine, options, request=""):
+        return Prompt((Part("go"),), ((Part("?"),),))
+    def render(self, engine):
+        return f"at {engine.at}"
+
 def make(length: int = 1):
-    return Cartridge("mine", "1", "Walks.", (Go,), lambda: Engine(length), None)
+    return Cartridge("mine", "1", "Walks.", (Go,), lambda: Engine(length), View(), options={"length": length})
 """
 
 
@@ -237,6 +244,28 @@ def test_a_cartridge_that_is_not_installed_can_be_named(tmp_path: Path) -> None:
     assert run(tmp_path / "log", "--headless")[0] == 1
     code, out, err = run(tmp_path / "log", "--headless", "--cartridge", folder)
     assert (code, out, err) == (0, "verified: 1 whole decision verifies to the end: limit\n", "")
+
+
+@pytest.mark.parametrize("place", ["log.jsonl", "my logs/it's $HOME.jsonl", "-x.jsonl"])
+def test_the_command_that_run_prints_plays_the_log_again(tmp_path: Path, place: str) -> None:
+    """The kind: a printed command is read by a shell. Spaces, quotes, a dash first, a cartridge of one's own, a key."""
+    (tmp_path / "my own" / "mine").mkdir(parents=True)
+    (tmp_path / "my own" / "mine" / "__init__.py").write_text(MINE)
+    (tmp_path / "my logs").mkdir()
+    (tmp_path / "key").write_bytes(b"0123456789abcdef")
+    root = Path(__file__).resolve().parents[2]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path, "PYTHONPATH": str(root)}
+    arguments = ["./my own/mine", "--option", "length=3", "--player", "random", f"--log={place}", "--headless"]
+    done = subprocess.run(
+        [sys.executable, "-m", "kernel", "run", *arguments, "--set", "key=key"],
+        cwd=tmp_path, env=env, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    _, _, command = done.stderr.strip().partition("play it again with: ")
+    again = subprocess.run(command, shell=True, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert (again.returncode, again.stderr) == (0, ""), command
+    assert "verified: 3 whole decisions verify to the end: rules (there); sealed with the key" in again.stdout
 
 
 def test_replay_stops_at_to(log: Path) -> None:
