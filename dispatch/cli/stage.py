@@ -55,6 +55,7 @@ class Stage:
         seen = 0.0
         with working("") as tell:
             for turn in turns:
+                _complain(turn)
                 if time.perf_counter() - seen > 1 / FRAMES:
                     tell(f"decision {turn.number}")
                     seen = time.perf_counter()

@@ -7,7 +7,7 @@ from typing import Any
 
 PIECES = (
     '"""', "'''", '"', "'", "\\", "\\\\", "\\N{DIGIT ONE}", "\\x", "\\u12", "{", "}", "{0}", "%s", "#", ";", "\0",
-    "\n", "\r", "\r\n", "\x0b", "\x0c", "\x1b[2J", "\x85", "\u2028", "\u2029", "\u202e", "\u2066", "\ufeff",
+    "\n", "\r", "\r\n", "\x0b", "\x0c", "\x1b[2J", "\x85", "\u2028", "\u2029", "\u202e", "\u2066", "\ufeff", "\ud800",
     "\U0001f999", "é", "e\u0301", "\ufb01", "fi", " ", "\t", "`", "```", "[x](http://x)", "<script>", "# ", "return",
     "print('RAN')", "\nprint('RAN')\n", "RAN()", '"""\nprint("RAN")\n"""', "'''\nprint('RAN')\n'''", "\nimport os\n",
     "):\n    pass\nprint('RAN')\ndef g(", "__import__('os')", "lambda: 0", "x" * 99, "-", "_", ".", "/",
