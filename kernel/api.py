@@ -156,10 +156,8 @@ class Kernel(AsyncCalls):
     def _question(
         self, prompt: str, options: Sequence[str], null: Sequence[str] | str, rule: Rule | str | None
     ) -> Question:
-        if isinstance(options, str):
-            raise UsageError(f"options={options!r} is one string; give a list of them")
-        if not options:
-            raise UsageError("there are no options to choose among; give at least one")
+        if isinstance(options, str) or not options:
+            raise UsageError(f"options={options!r} are no options to choose among; give a list of at least one")
         nulls = [null] if isinstance(null, str) else list(null)
         for what, texts in (("prompt", [prompt]), ("null", nulls), ("option", options)):
             for text in texts:

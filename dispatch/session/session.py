@@ -17,16 +17,16 @@ from dispatch.log.tally import Tally
 from dispatch.log.writer import LogWriter
 from dispatch.session.ending import count, over
 from dispatch.session.model_player import ModelPlayer
+from dispatch.session.participants import Participants
 from dispatch.session.players import Player
-from dispatch.session.situation import Situation, situation
 from dispatch.session.turn import Turn, record
-from kernel.contract import Cartridge, Engine, Option
-from kernel.errors import ActionFailedError, IllegalInstructionError, UsageError, did_you_mean
+from kernel.contract import Cartridge
+from kernel.errors import ActionFailedError, IllegalInstructionError
 from kernel.opcode import HALT_INSTRUCTION, Instruction
 from kernel.prompt import NOTHING
 
 
-class Session:
+class Session(Participants):
     """One run of one or several cartridges with one player.
 
     With several, what is legal is what any of them allows now, and the prompt is the request behind what the commands
@@ -47,13 +47,8 @@ class Session:
         seed: int = 0,
         limits: Mapping[str, int | float] | None = None,
     ) -> None:
-        if not cartridges:
-            raise UsageError("a session needs at least one cartridge")
-        self.cartridges = {cartridge.name: cartridge for cartridge in cartridges}
-        self.player = player
-        self.seed = seed
+        super().__init__(cartridges, player, seed)
         self.limits = dict(limits or {})
-        self.engines = {cartridge.name: self._started(cartridge) for cartridge in cartridges}
         self.tally = Tally()
         self.ending: Ending | None = None
         self.detail = ""
@@ -86,41 +81,9 @@ class Session:
         self._log = log
 
     @property
-    def records(self) -> tuple[CartridgeRecord, ...]:
-        """What a header says of the cartridges: as they are now, so ask before the first turn."""
-        return tuple(self._record(cartridge) for cartridge in self.cartridges.values())
-
-    @property
     def seconds(self) -> float:
         """Time since the session began."""
         return time.perf_counter() - self._begun
-
-    def join(self, cartridge: Cartridge) -> None:
-        """Let a cartridge take part from the next turn on; the others keep their states.
-
-        Raises UsageError when one of that name is there, BuildError when it cannot be compiled: nothing has changed.
-        """
-        if cartridge.name in self.cartridges:
-            raise UsageError(f"cartridge {cartridge.name!r} is there already")
-        engine = self._started(cartridge)
-        self.player.use([*self.cartridges.values(), cartridge])
-        self.cartridges[cartridge.name], self.engines[cartridge.name] = cartridge, engine
-        if self._log is not None:
-            self._log.note(Joined(n=self.tally.decisions, cartridge=self._record(cartridge)))
-
-    def leave(self, name: str) -> None:
-        """Let a cartridge take part no more: its state is gone, and none of its opcodes can be chosen.
-
-        Raises UsageError for one that is not there, and for the last one.
-        """
-        if name not in self.cartridges:
-            raise UsageError(f"no cartridge {name!r} takes part{did_you_mean(name, self.cartridges)}")
-        if len(self.cartridges) == 1:
-            raise UsageError(f"cartridge {name!r} is the only one; a session needs at least one")
-        self.player.use([c for c in self.cartridges.values() if c.name != name])
-        del self.cartridges[name], self.engines[name]
-        if self._log is not None:
-            self._log.note(Left(n=self.tally.decisions, cartridge=name))
 
     def turns(self, requests: Iterator[str] | None = None, *, unattended: bool = False) -> Iterator[Turn]:
         """Yield one decision after the other until the session ends; with requests, one decision each.
@@ -152,11 +115,10 @@ class Session:
         number = self.tally.decisions + 1
         started = time.perf_counter()
         situation, offered = self.situation(number, request)
-        planner_ms = 1000 * (time.perf_counter() - started)
+        ms = 1000 * (time.perf_counter() - started)
         choice = self.player.choose(situation)
         instruction = choice.instruction
-        refused, cartridge, result = False, instruction.cartridge, ""
-        failed: str | None = None
+        refused, failed, cartridge, result = False, None, instruction.cartridge, ""
         if instruction == HALT_INSTRUCTION:
             cartridge = next(iter(self.cartridges))
         engine = self.engines[cartridge]
@@ -172,19 +134,8 @@ class Session:
             except ActionFailedError as error:
                 refused, failed = True, str(error) or type(error).__name__
         state = engine.state_hash()
-        turn = Turn(
-            number,
-            cartridge,
-            instruction,
-            result,
-            refused,
-            offered,
-            choice,
-            planner_ms,
-            request,
-            before != state,
-            failed,
-        )
+        moved = before != state
+        turn = Turn(number, cartridge, instruction, result, refused, offered, choice, ms, request, moved, failed)
         logged = record(turn, state, self.seconds)
         self.tally.add(logged)
         if self._log is not None:
@@ -230,22 +181,10 @@ class Session:
             self.player.prepare(self.situation(0, NOTHING)[0])
         self._begun += time.perf_counter() - started
 
-    def situation(self, number: int, request: str) -> tuple[Situation, tuple[Option, ...]]:
-        """Return what the player sees now, and the planner's options that the prompt shows."""
-        return situation(self.cartridges, self.engines, number, request)
-
-    def _started(self, cartridge: Cartridge) -> Engine:
-        engine = cartridge.engine()
-        engine.reset(self.seed)
-        return engine
-
-    def _record(self, cartridge: Cartridge) -> CartridgeRecord:
-        return CartridgeRecord(
-            name=cartridge.name,
-            version=cartridge.version,
-            state=self.engines[cartridge.name].state_hash(),
-            options=dict(cartridge.options) or None,
-        )
+    def _changed(self, who: CartridgeRecord | str) -> None:
+        n = self.tally.decisions
+        if self._log is not None:
+            self._log.note(Left(n=n, cartridge=who) if isinstance(who, str) else Joined(n=n, cartridge=who))
 
     def _over(self) -> bool:
         if self.ending is None and self._stopping is not None:

@@ -85,7 +85,7 @@ def test_one_option_is_no_question(kernel: Kernel) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ("heater", UsageError, "is one string; give a list"),
+        ("heater", UsageError, "no options to choose among; give a list"),
         ([1, 2], UsageError, "option 1 is no text"),
         ([None], UsageError, "option None is no text"),
         ([], UsageError, "no options to choose among"),

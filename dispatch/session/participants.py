@@ -1,0 +1,77 @@
+"""The cartridges that take part in a session: their engines, what is legal among them, who joins and leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dispatch.log.objects import CartridgeRecord
+from dispatch.session.players import Player
+from dispatch.session.situation import Situation, situation
+from kernel.contract import Cartridge, Engine, Option
+from kernel.errors import UsageError, did_you_mean
+
+
+class Participants:
+    """The cartridges of a session by name, and an engine of each.
+
+    Args:
+        seed: given to every engine.
+    """
+
+    def __init__(self, cartridges: Sequence[Cartridge], player: Player, seed: int) -> None:
+        if not cartridges:
+            raise UsageError("a session needs at least one cartridge")
+        self.cartridges = {cartridge.name: cartridge for cartridge in cartridges}
+        self.player = player
+        self.seed = seed
+        self.engines = {cartridge.name: self._started(cartridge) for cartridge in cartridges}
+
+    @property
+    def records(self) -> tuple[CartridgeRecord, ...]:
+        """What a header says of the cartridges: as they are now, so ask before the first turn."""
+        return tuple(self._record(cartridge) for cartridge in self.cartridges.values())
+
+    def join(self, cartridge: Cartridge) -> None:
+        """Let a cartridge take part from the next turn on; the others keep their states.
+
+        Raises UsageError when one of that name is there, BuildError when it cannot be compiled: nothing has changed.
+        """
+        if cartridge.name in self.cartridges:
+            raise UsageError(f"cartridge {cartridge.name!r} is there already")
+        engine = self._started(cartridge)
+        self.player.use([*self.cartridges.values(), cartridge])
+        self.cartridges[cartridge.name], self.engines[cartridge.name] = cartridge, engine
+        self._changed(self._record(cartridge))
+
+    def leave(self, name: str) -> None:
+        """Let a cartridge take part no more: its state is gone, and none of its opcodes can be chosen.
+
+        Raises UsageError for one that is not there, and for the last one.
+        """
+        if name not in self.cartridges:
+            raise UsageError(f"no cartridge {name!r} takes part{did_you_mean(name, self.cartridges)}")
+        if len(self.cartridges) == 1:
+            raise UsageError(f"cartridge {name!r} is the only one; a session needs at least one")
+        self.player.use([c for c in self.cartridges.values() if c.name != name])
+        del self.cartridges[name], self.engines[name]
+        self._changed(name)
+
+    def situation(self, number: int, request: str) -> tuple[Situation, tuple[Option, ...]]:
+        """Return what the player sees now, and the planner's options that the prompt shows."""
+        return situation(self.cartridges, self.engines, number, request)
+
+    def _changed(self, who: CartridgeRecord | str) -> None:
+        """Take note of a cartridge that has joined, or of the name of one that has left."""
+
+    def _started(self, cartridge: Cartridge) -> Engine:
+        engine = cartridge.engine()
+        engine.reset(self.seed)
+        return engine
+
+    def _record(self, cartridge: Cartridge) -> CartridgeRecord:
+        return CartridgeRecord(
+            name=cartridge.name,
+            version=cartridge.version,
+            state=self.engines[cartridge.name].state_hash(),
+            options=dict(cartridge.options) or None,
+        )
