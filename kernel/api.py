@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from functools import lru_cache
@@ -19,7 +20,7 @@ from kernel.choose.many import choose_many
 from kernel.choose.null_cache import NULLS_KEPT, NullCache
 from kernel.choose.question import PromptIds, Question
 from kernel.choose.rule import Rule
-from kernel.errors import UsageError
+from kernel.errors import BuildError, UsageError
 from kernel.memory.memory import Memory
 from kernel.models.catalogue import cache_dir
 from kernel.prompt import Part, Prompt
@@ -167,7 +168,22 @@ class Kernel(AsyncCalls):
         spaced = bool(prompt) and not prompt[-1].isspace()
         literals = [Literal(f" {o}" if spaced and o and not o[0].isspace() else o, label=o) for o in options]
         asked = Prompt((Part(prompt, trusted=True),), tuple((Part(n, trusted=True),) for n in nulls))
-        return Question(self.ids(asked), self.compile(literals, keep=False), rule=made)
+        return Question(self.ids(asked), self._options(literals), rule=made)
+
+    def _options(self, literals: Sequence[Literal]) -> OpcodeSet:
+        """Compile options; errors speak of options, and of them as they were given."""
+        seen: dict[str, str] = {}
+        for literal in literals:
+            if not literal.body:
+                raise BuildError("an option cannot be the empty string")
+            if (first := seen.get(literal.body)) is not None:
+                same = f"and {first!r} are one" if first != literal.label else "is given twice"
+                raise BuildError(f"option {literal.label!r} {same}; leave one out")
+            seen[literal.body] = literal.label
+        try:
+            return self.compile(literals, keep=False)
+        except BuildError as error:
+            raise BuildError(re.sub(r"^opcode", "option", str(error)), error.pairs) from error
 
     def ids(self, prompt: Prompt) -> PromptIds:
         """Tokenize a prompt, its null prompts and its rotations."""

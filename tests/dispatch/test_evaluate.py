@@ -63,6 +63,15 @@ def test_right_answers_and_positions_are_counted(rule: RuleName) -> None:
     assert found.tokens > 1
 
 
+def test_each_wrong_answer_is_told() -> None:
+    """Kind: a count that cannot be looked into. The third case says a, which is wrong; by how much stands beside it."""
+    found = evaluate(kernel(), CASES, Rule(RuleName.EXACT), model="toy", name="letters")
+    (wrong,) = found.failed
+    assert (wrong.id, wrong.answer, wrong.choice) == ("c3", " b", " a")
+    assert wrong.margin == pytest.approx(5.0, abs=1e-3)
+    assert found.correct + len(found.failed) == found.cases
+
+
 def test_splits_are_kept_apart() -> None:
     """One case is of `dev`; `all` is five."""
     assert evaluate(kernel(), CASES, Rule(RuleName.EXACT), model="", name="", split="dev").correct == 0

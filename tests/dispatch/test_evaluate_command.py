@@ -53,6 +53,10 @@ def test_requests_to_several_cartridges_are_one_set(knowing: None, tmp_path: Pat
     assert unknown > 0
     assert (result["set"], result["cases"], len(held_out)) == ("robot+scavenger", 32, 32)
     assert 32 - unknown <= result["correct"] < 32
+    assert len(result["failed"]) == 32 - result["correct"]
+    for case in result["failed"]:
+        assert "key" in case["request"]
+        assert any(case["request"] in row and case["answer"].strip() in row for row in table)
     assert result["chance"] == pytest.approx(1 / 28)
     assert result["passes"] == 33 / 32  # the first prompt is longer than a batch; later ones share its head
 

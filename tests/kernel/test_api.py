@@ -89,8 +89,9 @@ def test_one_option_is_no_question(kernel: Kernel) -> None:
         ([1, 2], UsageError, "option 1 is no text"),
         ([None], UsageError, "option None is no text"),
         ([], UsageError, "no options to choose among"),
-        (["a", ""], BuildError, "cannot be the empty string"),
-        (["a", "b", "a"], BuildError, "' a' is declared twice"),
+        (["a", ""], BuildError, "an option cannot be the empty string"),
+        (["a", "b", "a"], BuildError, "option 'a' is given twice; leave one out"),
+        (["a", " a"], BuildError, "option ' a' and 'a' are one; leave one out"),
     ],
 )
 def test_options_that_are_none_are_refused(
