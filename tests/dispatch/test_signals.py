@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -104,3 +105,35 @@ def test_streams_of_a_real_process(tmp_path: Path, command: str, code: int, said
     if (tmp_path / "log").exists():
         for line in (tmp_path / "log").read_text().splitlines():
             json.loads(line)  # nothing else was written into the file that could have had the place of stderr
+
+
+def test_hostile_lines_that_are_typed_are_told_and_the_session_goes_on(tmp_path: Path) -> None:
+    """Kind: what comes from a keyboard. Bytes that are no text and names that are none cost one line each."""
+    pty = pytest.importorskip("pty")
+    log = tmp_path / "log"
+    ours, theirs = pty.openpty()
+    command = [*KERNEL, "run", "home", "--player", "random", "--requests", "-", "--log", str(log)]
+    variables = {**os.environ, "TERM": "dumb", "LC_ALL": "C.UTF-8"}
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, env=variables)
+    os.close(theirs)
+    watch = threading.Timer(60, process.kill)
+    watch.start()
+    typed = [b"I am \xff cold\n", b"/join [/b]\n", b"/leave \xe2\x80\xae\n", b"/nothing\n", b"I am cold\n", b"\x04"]
+    said = b""
+    with contextlib.suppress(OSError):  # the terminal ends with the process
+        while data := os.read(ours, 4096):
+            said += data
+            if typed and said.endswith(b"> "):
+                os.write(ours, typed.pop(0))
+                said = b""
+    assert process.stderr is not None
+    err = process.stderr.read().decode()
+    assert process.wait(timeout=30) == 0, err
+    watch.cancel()
+    os.close(ours)
+    errors = [line for line in err.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 4, err
+    assert "Traceback" not in err
+    assert "\u202e" not in err
+    assert "[/b]" in errors[1]
+    assert [json.loads(line)["event"] for line in log.read_text().splitlines()] == ["header", "decision", "outcome"]
