@@ -140,7 +140,7 @@ def _check_margin(rows: Sequence[LegalRow], chosen: int, record: DecisionRecord)
         raise ValueError(f"legal.{chosen}.score: {winner} was chosen")
     found = winner - max(others, default=-math.inf)
     searched = any(score is not None and math.isnan(score) for score in scores)
-    derived = not searched and rows[chosen].text == record.text
+    derived = not searched and record.legal_count in (None, len(rows)) and rows[chosen].text == record.text
     if not (agree(margin, found) if derived else margin <= found + OFF):
         raise ValueError(f"margin: {margin}, the scores give {found:.6f}")
     if record.rule in tuple(RuleName) and record.rule != RuleName.SAMPLE and not min(margin, found) >= -OFF:

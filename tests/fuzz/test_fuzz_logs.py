@@ -7,12 +7,13 @@ import os
 import random
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
 import pytest
+from annotated_types import Ge, Le
 
 from cartridges.home import make as make_home
 from cartridges.scavenger import make as make_scavenger
@@ -40,7 +41,8 @@ from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.rule import Rule
 from kernel.contract import Cartridge
 from kernel.errors import CartridgeError, KernelError
-from tests.dispatch.conftest import COUNTER
+from kernel.opcode import Instruction, Opcode
+from tests.dispatch.conftest import COUNTER, CounterEngine, CounterView
 from tests.dispatch.test_replay_decide import byte_vocabulary, rows
 from tests.fuzz.log_cases import damaged, differences, forged, lines_of, sealed
 
@@ -67,14 +69,31 @@ def unproven(path: str, log: str) -> bool:
     if event in FIELDS and field.partition(".")[0] not in FIELDS[event]:
         return True
     if path == "decision.margin":
-        return log in ("greedy", "written", "two")  # not derived from scores of whole opcodes
+        return log in ("greedy", "written", "two", "search")  # not derived from scores of whole opcodes
     return UNPROVEN.fullmatch(path) is not None
+
+
+class Leap(Opcode):
+    """Add a number, of so many that the model searches."""
+
+    by: Annotated[int, Ge(1), Le(2000)]
+
+
+class LeapEngine(CounterEngine):
+    """Counts in leaps."""
+
+    def legal(self) -> Sequence[Instruction]:
+        """Return what does not lead beyond 10,000."""
+        return [Instruction.of("leaps", "leap", by=by) for by in range(1, 2001) if self.value + by <= 10_000]
+
+
+LEAPS = Cartridge("leaps", "1", "Leaps.", (Leap,), LeapEngine, CounterView())
 
 
 def make_cartridge(record: CartridgeRecord) -> Cartridge:
     makers: dict[str, Any] = {"tetris": make_tetris, "home": make_home, "scavenger": make_scavenger}
-    if record.name == "counter":
-        return COUNTER
+    if record.name in ("counter", "leaps"):
+        return COUNTER if record.name == "counter" else LEAPS
     if record.name not in makers:
         raise CartridgeError(f"no cartridge {record.name!r}")
     try:
@@ -124,6 +143,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         play(folder / "planner", [tetris], PlannerPlayer(), decisions=4),
         play(folder / "random", [make_scavenger()], RandomPlayer(7), decisions=12),
         play(folder / "written", [typed], model([typed], "exact"), requests=asked),
+        play(folder / "search", [LEAPS], model([LEAPS], "exact"), decisions=2),
         play(folder / "two", both, model(both, "exact", "tagged", ledger=False), requests=asked[:2]),
         play(folder / "redacted", [COUNTER], model([COUNTER], "exact"), requests=asked, redact=Redactor("ab" * 16)),
     ]
