@@ -41,7 +41,9 @@ _APPLIES = {keyword: kind for kind, keywords in BOUND.items() for keyword in key
 _KNOWN = {*_APPLIES, "format", *GENERAL, *ANNOTATIONS, *UNHELD}
 
 _NUMBER, _SCHEMA = (int, float), (Mapping, bool)
+_SIZES = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
 _OF: dict[str, tuple[tuple[type, ...], str]] = {
+    **dict.fromkeys(_SIZES, (_NUMBER, "is not a whole number from 0 on")),
     **dict.fromkeys(("minimum", "maximum", "multipleOf"), (_NUMBER, "is not a number")),
     **dict.fromkeys(("exclusiveMinimum", "exclusiveMaximum"), ((*_NUMBER, bool), "is not a number")),
     **dict.fromkeys(("pattern", "format", "$ref"), ((str,), "is not a text")),

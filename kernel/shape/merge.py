@@ -78,9 +78,9 @@ class Merger:
         held = out[keyword]
         if held == value or keyword in ANNOTATIONS:
             return value
-        if keyword in _LARGER:
+        if keyword in _LARGER and not isinstance(held, bool) and not isinstance(value, bool):
             return max(held, value)
-        if keyword in _SMALLER:
+        if keyword in _SMALLER and not isinstance(held, bool) and not isinstance(value, bool):
             return min(held, value)
         if keyword == "type":
             return self._types(held, value)
