@@ -137,8 +137,8 @@ def seq(*parts: Shape | str) -> Shape:
 
 
 def alt(*parts: Shape) -> Shape:
-    """Offer parts but for those without any text; a single one stands for itself."""
-    some = tuple(part for part in parts if part is not NOTHING)
+    """Offer parts but for those without any text, each object once; a single one stands for itself."""
+    some = tuple({id(part): part for part in parts if part is not NOTHING}.values())
     return some[0] if len(some) == 1 else Alt(some) if some else NOTHING
 
 
