@@ -232,9 +232,8 @@ class Builder:
     def _apart(self, items: list[_Item]) -> dict[str, _Item]:
         """Return items by text, none of which begins another; what does is written out further."""
         found: dict[str, _Item] = {}
-        todo = items
-        while todo:
-            for item in todo:
+        while items:
+            for item in items:
                 known = found.get(item.text)
                 if known is not None and known.rest != item.rest:
                     if known.rest is None or item.rest is None:
@@ -242,13 +241,19 @@ class Builder:
                     both = Alt((seq(*_parts(known.rest)), seq(*_parts(item.rest))))
                     item = _Item(item.text, Stack(both, None), min(known.fixed, item.fixed), True)
                 found[item.text] = item
-            todo = []
+            items = []
             for text, after in itertools.pairwise(sorted(found)):
-                if after.startswith(text):
+                if after.startswith(text) and text in found and after in found:
                     item = found.pop(text)
-                    if item.rest is None or self._opens(item.rest):
+                    if item.rest is None:
                         raise BuildError(f"{text!r} is complete, or goes on freely, where {after!r} begins too")
-                    todo += self._expand(_Item(item.text, item.rest, item.fixed, False))
+                    if self._opens(item.rest):  # a grammar holds it from here on, so it holds the others as well
+                        longer = {other: found.pop(other) for other in list(found) if other.startswith(text)}
+                        ways = [seq(other[len(text) :], *_parts(each.rest)) for other, each in longer.items()]
+                        rest = Stack[Shape](Alt((seq(*_parts(item.rest)), *ways)), None)
+                        found[text] = _Item(text, rest, item.fixed, item.chose)
+                    else:
+                        items += self._expand(_Item(item.text, item.rest, item.fixed, False))
         return found
 
     def _carry(self, items: Iterable[_Item]) -> dict[Begun, int]:

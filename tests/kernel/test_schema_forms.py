@@ -153,3 +153,23 @@ def test_a_format_that_nobody_knows_is_refused(name: str) -> None:
     """What is misspelt must not become a free string."""
     with pytest.raises(OpcodeError, match=f"format: format '{name}' cannot be held"):
         read_value("t", {"type": "string", "format": name})
+
+
+def test_a_union_of_a_map_and_an_object_is_held(vocabulary: Vocabulary) -> None:
+    """The kind: one alternative goes on freely where another one begins with the same text."""
+    schema: Schema = {
+        "properties": {
+            "x": {
+                "anyOf": [
+                    {"type": "object", "properties": {"k": {"enum": [1, 2]}}, "required": ["k"]},
+                    {"type": "object", "additionalProperties": {"type": "string", "maxLength": 3}},
+                ]
+            }
+        },
+        "required": ["x"],
+    }
+    opcode = Opcode.from_json_schema("f", schema)
+    stages = Stages([form("tagged").shape("t", opcode)], vocabulary)
+    for text in calls(stages, 20):
+        arguments = text.removeprefix("<|call|>t.f ").removesuffix("<|/call|>\n")
+        jsonschema.Draft202012Validator(schema).validate(json.loads(arguments))
