@@ -18,9 +18,10 @@ from kernel.choose.chooser import Chooser
 from kernel.choose.decision import Decision
 from kernel.choose.many import choose_many
 from kernel.choose.null_cache import NULLS_KEPT, NullCache
+from kernel.choose.options import all_texts, option_literals
 from kernel.choose.question import PromptIds, Question
 from kernel.choose.rule import Rule
-from kernel.errors import BuildError, UsageError
+from kernel.errors import BuildError
 from kernel.memory.memory import Memory
 from kernel.models.catalogue import cache_dir
 from kernel.prompt import Part, Prompt
@@ -157,31 +158,13 @@ class Kernel(AsyncCalls):
     def _question(
         self, prompt: str, options: Sequence[str], null: Sequence[str] | str, rule: Rule | str | None
     ) -> Question:
-        if isinstance(options, str) or not options:
-            raise UsageError(f"options={options!r} are no options to choose among; give a list of at least one")
+        literals = option_literals(prompt, options)
         nulls = [null] if isinstance(null, str) else list(null)
-        for what, texts in (("prompt", [prompt]), ("null", nulls), ("option", options)):
-            for text in texts:
-                if not isinstance(text, str):
-                    raise UsageError(f"{what} {text!r} is no text")
+        all_texts("null", nulls)
         made = rule if rule is None or isinstance(rule, Rule) else Rule(rule)  # type: ignore[arg-type]
-        spaced = bool(prompt) and not prompt[-1].isspace()
-        literals = [Literal(f" {o}" if spaced and o and not o[0].isspace() else o, label=o) for o in options]
         asked = Prompt((Part(prompt, trusted=True),), tuple((Part(n, trusted=True),) for n in nulls))
-        return Question(self.ids(asked), self._options(literals), rule=made)
-
-    def _options(self, literals: Sequence[Literal]) -> OpcodeSet:
-        """Compile options; errors speak of options, and of them as they were given."""
-        seen: dict[str, str] = {}
-        for literal in literals:
-            if not literal.body:
-                raise BuildError("an option cannot be the empty string")
-            if (first := seen.get(literal.body)) is not None:
-                same = f"and {first!r} are one" if first != literal.label else "is given twice"
-                raise BuildError(f"option {literal.label!r} {same}; leave one out")
-            seen[literal.body] = literal.label
         try:
-            return self.compile(literals, keep=False)
+            return Question(self.ids(asked), self.compile(literals, keep=False), rule=made)
         except BuildError as error:
             raise BuildError(re.sub(r"^opcode", "option", str(error)), error.pairs) from error
 

@@ -251,7 +251,7 @@ def test_an_empty_option_is_refused() -> None:
     """It fails in one line."""
     result = run("choose", "--prompt", "a", "--option", "b", "--option", "")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "an opcode cannot be the empty string" in result.stderr
+    assert "an option cannot be the empty string" in result.stderr
 
 
 # -- compile ---------------------------------------------------------------------------------------------------------
