@@ -86,7 +86,7 @@ def test_the_paths_are_the_texts_of_the_shape(vocab_ggufs: dict[str, Path], draw
     schema = {"properties": properties, "required": sorted(required & set(properties))}
     shape = seq(" do ", read_parameters("do", schema).shape, "\n")
     wanted = set(texts(shape))
-    if len(wanted) > 20_000:
+    if len(wanted) > 4_000:
         return
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(builder_module, "WHOLE", limit)
