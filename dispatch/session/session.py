@@ -6,6 +6,7 @@ two, the engine was one decision ahead of the log; a session that goes on from t
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Self
@@ -21,9 +22,11 @@ from dispatch.session.participants import Participants
 from dispatch.session.players import Player
 from dispatch.session.turn import Turn, record
 from kernel.contract import Cartridge
-from kernel.errors import ActionFailedError, IllegalInstructionError
+from kernel.errors import ActionFailedError, IllegalInstructionError, WireError
 from kernel.opcode import HALT_INSTRUCTION, Instruction
 from kernel.prompt import NOTHING
+
+_notes = logging.getLogger(__name__)
 
 
 class Session(Participants):
@@ -93,15 +96,17 @@ class Session(Participants):
                 with `failed` when an action outside an engine fails.
         """
         while not self._over():
-            request = ""
-            if requests is not None:
-                try:
-                    request = next(requests)
-                except StopIteration:
-                    self.close(Ending.LIMIT, "no more requests")
-                    return
+            request = "" if requests is None else next(requests, None)
+            if request is None:
+                return self.close(Ending.LIMIT, "no more requests")
             if self._stopping is None:  # asking for a request may take long
-                turn = self.turn(request)
+                try:
+                    turn = self.turn(request)
+                except WireError as error:  # what was written is not read back: this decision fails, not the session
+                    if requests is None or unattended:
+                        raise
+                    _notes.warning("%s; nothing was done", error)
+                    continue
                 if unattended:
                     self._guard(turn)
                 yield turn

@@ -41,11 +41,8 @@ class Cost:
     refused_removals: int = 0
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            self.passes + other.passes,
-            self.tokens + other.tokens,
-            self.refused_removals + other.refused_removals,
-        )
+        refused = self.refused_removals + other.refused_removals
+        return Cost(self.passes + other.passes, self.tokens + other.tokens, refused)
 
     def __sub__(self, earlier: Cost) -> Cost:
         return Cost(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import random
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ from cartridges.kit.rules import own
 from cartridges.kit.toolbox import toolbox
 from dispatch.cli.board import Board
 from dispatch.cli.output import console, rows_of
+from dispatch.loading.registry import load
 from kernel.contract import Cartridge
 from kernel.opcode import Instruction
 
@@ -149,6 +151,24 @@ def test_the_boards_of_our_cartridges_show_foreign_text_literally() -> None:
     told = drawn(home.view.render(house), width=200)
     assert LITERAL in told
     assert not STEERS.search(told)
+
+
+@pytest.mark.parametrize(
+    "spec", ["tetris", "home", "robot", "scavenger", "cartridges.template", "cartridges.frozenlake"]
+)
+def test_no_board_of_ours_steers_the_terminal(spec: str) -> None:
+    """Every `render()`, over thirty random steps of three seeds, as the commands draw it."""
+    cartridge = load(spec)
+    for seed in range(3):
+        engine, draw = cartridge.engine(), random.Random(seed)
+        engine.reset(seed)
+        for _ in range(30):
+            told = drawn(Board(cartridge.view, engine), width=100)
+            assert told.strip()
+            assert not STEERS.search(told)
+            if engine.ended() is not None:
+                break
+            engine.apply(draw.choice(engine.legal()))
 
 
 def test_cells_of_tables_are_literal() -> None:

@@ -36,8 +36,8 @@ from dispatch.session.situation import Situation
 from dispatch.wire.wire import Wire
 from kernel.api import Kernel
 from kernel.backends.scripted import ScriptedBackend
-from kernel.contract import Cartridge, Option
-from kernel.errors import ActionFailedError, BuildError, IllegalInstructionError, UsageError
+from kernel.contract import Cartridge, Engine, Option
+from kernel.errors import ActionFailedError, BuildError, IllegalInstructionError, UsageError, WireError
 from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction, Opcode
 from kernel.prompt import Explained, Part, Prompt
 from kernel.text.vocabulary import NORMAL, Vocabulary
@@ -518,3 +518,37 @@ def test_a_thousand_joins_and_leaves_neither_grow_nor_slow(counter: SimpleNamesp
     assert memory[1] - memory[0] < 200_000
     assert statistics.median(took[-100:]) < 3 * statistics.median(took[50:150])
     assert set(session.engines) == {"counter"}
+
+
+def test_a_text_that_is_not_read_back_fails_its_decision_and_not_the_session(
+    caplog: pytest.LogCaptureFixture, counter: SimpleNamespace
+) -> None:
+    """Of three requests the second one cannot be read back: two decisions, and a warning that nothing was done.
+
+    The kind of fault: mask and parser read one shape in two ways.
+    """
+
+    class Garbled(RandomPlayer):
+        def choose(self, situation: Situation) -> Choice:
+            if situation.prompt.parts[-1].text == "second":
+                raise WireError("' add' is not an instruction in the compact form")
+            return super().choose(situation)
+
+    cartridge = replace(counter.cartridge, view=Echo(), takes_requests=True)
+    session = Session([cartridge], Garbled(1))
+    turns = list(session.turns(iter(["first", "second", "third"])))
+    assert [turn.request for turn in turns] == ["first", "third"]
+    assert session.ending is Ending.LIMIT
+    assert "is not an instruction in the compact form; nothing was done" in caplog.text
+
+
+class Echo:
+    """The request is the prompt."""
+
+    def prompt(self, engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
+        """Return the request."""
+        return Prompt((Part(request),))
+
+    def render(self, engine: Engine) -> str:
+        """Return nothing."""
+        return ""
