@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -20,6 +19,8 @@ from kernel.shape.shape import Shape
 
 if TYPE_CHECKING:
     from kernel.shape.keywords import Note
+
+T = TypeVar("T")
 
 MAX_INSTANCES = 2_000_000
 """The combinations of arguments up to which the values of an opcode are listed."""
@@ -250,14 +251,20 @@ def commands(cartridge: str, opcodes: Iterable[type[Opcode]]) -> tuple[Instructi
     return tuple(dict.fromkeys(listed))
 
 
-@cache
 def _arguments(opcode: type[Opcode]) -> tuple[Argument, ...]:
-    return arguments_of(opcode.method, opcode)
+    return kept(opcode, "_own_arguments", lambda: arguments_of(opcode.method, opcode))
 
 
-@cache
 def _why_open(opcode: type[Opcode]) -> str | None:
-    return why_open(opcode.method, opcode.arguments(), opcode._most)
+    return kept(opcode, "_own_why_open", lambda: why_open(opcode.method, opcode.arguments(), opcode._most))
+
+
+def kept(opcode: type[Opcode], name: str, make: Callable[[], T]) -> T:
+    """Return what is derived from a class, made once and kept on the class: it goes when the class goes."""
+    if name not in opcode.__dict__:
+        setattr(opcode, name, make())
+    value: T = opcode.__dict__[name]
+    return value
 
 
 def _class_name(method: str) -> str:

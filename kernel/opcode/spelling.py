@@ -11,12 +11,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Sequence
-from functools import cache
 
 from kernel.canon import canonical
 from kernel.errors import OpcodeError, WireError, did_you_mean
 from kernel.opcode.instruction import HALT, HALT_INSTRUCTION, Instruction
-from kernel.opcode.opcode import Opcode
+from kernel.opcode.opcode import Opcode, kept
 from kernel.shape.argument import Argument
 from kernel.shape.shape import EMPTY, NOTHING, Alt, Except, Scalar, Shape, alt, listed, seq
 
@@ -183,10 +182,13 @@ def _bare(shape: Shape) -> Shape:
     return shape
 
 
-@cache
 def _bare_texts(opcode: type[Opcode]) -> dict[str, frozenset[str]]:
     """Return by argument the JSON texts that stand without their quotes."""
-    return {argument.name: frozenset(_listed_words(argument.shape)) for argument in opcode.arguments()}
+
+    def texts() -> dict[str, frozenset[str]]:
+        return {argument.name: frozenset(_listed_words(argument.shape)) for argument in opcode.arguments()}
+
+    return kept(opcode, "_own_bare_texts", texts)
 
 
 def _listed_words(shape: Shape) -> Iterable[str]:

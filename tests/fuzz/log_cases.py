@@ -71,7 +71,7 @@ def differences(one: list[Line], other: list[Line]) -> set[str]:
             {
                 path: (type(v).__name__, repr(v))
                 for path, v in leaves(line)
-                if not isinstance(v, dict | list | tuple) or not v
+                if v is not None and (not isinstance(v, dict | list | tuple) or not v)  # null says what is not there
             }
             for line in (a, b)
         )
