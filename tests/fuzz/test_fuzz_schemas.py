@@ -28,6 +28,9 @@ from kernel.write.matcher import Matcher
 from kernel.write.stages import Stages
 from tests.fuzz.schema_cases import Schema, document, hostile
 
+pytestmark = pytest.mark.filterwarnings("ignore")
+"""The judge warns of each odd schema; thousands of warnings that are kept fill the memory."""
+
 BUDGET = 400
 SECONDS = 30
 """After so long one case counts as endless; it is far above what the slowest takes."""
