@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,6 +29,11 @@ from kernel.models import catalogue as models
 from kernel.text.vocabulary import CONTROL, NORMAL, Vocabulary
 
 VOCABS = Path(__file__).resolve().parent.parent / ".cache" / "vocabs"
+
+for _name in ("SIGINT", "SIGHUP", "SIGTERM", "SIGQUIT"):
+    # Whoever starts the suite in the background may ignore signals, and what we start inherits that.
+    if (_number := getattr(signal, _name, None)) is not None and signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _name == "SIGINT" else signal.SIG_DFL)
 
 if "PYTEST_XDIST_WORKER" in os.environ and hasattr(os, "sched_setaffinity"):
     # Each worker keeps to cores of its own: llama.cpp's threads wait for each other, so sharing cores costs double.
