@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 from collections.abc import Callable
@@ -241,7 +242,8 @@ def hostile(rng: random.Random) -> Schema:
     found = json.loads(json.dumps(document(rng)[0]))
     for _ in range(rng.randint(1, 4)):
         where = rng.choice(mappings(found))
-        where[rng.choice(KEYWORDS)] = rng.choice([*JUNK, *KEYWORDS, [rng.choice(JUNK)], [rng.choice(KEYWORDS)] * 2])
+        junk = rng.choice([*JUNK, *KEYWORDS, [rng.choice(JUNK)], [rng.choice(KEYWORDS)] * 2])
+        where[rng.choice(KEYWORDS)] = copy.deepcopy(junk)  # it may become the place that is broken next
     return found
 
 
