@@ -181,6 +181,7 @@ def test_the_page_makes_a_working_cartridge_exactly_as_it_stands(tmp_path: Path)
     assert "template" not in (tmp_path / "garden" / "engine.py").read_text("utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.model
 def test_the_page_ends_in_a_ratified_decision(tmp_path: Path, smollm2_path: Path) -> None:
     """The same with the default model; it waters the garden until the rules end it."""

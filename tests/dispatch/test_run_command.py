@@ -535,6 +535,7 @@ def test_a_real_model_plays_and_goes_on(tmp_path: Path, smollm2_path: Path, one_
     assert verified(log).startswith("verified: 6 whole decisions")
 
 
+@pytest.mark.slow
 @pytest.mark.model
 def test_a_model_that_goes_on_ends_like_one_that_was_not_interrupted(
     tmp_path: Path, smollm2_path: Path, one_thread: tuple[str, int]
