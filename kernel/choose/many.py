@@ -37,15 +37,24 @@ def _groups(chooser: Chooser, questions: Sequence[Question]) -> list[list[int]]:
     groups: list[list[int]] = []
     open_groups: dict[tuple[int, bytes], list[int]] = {}
     for number, question in enumerate(questions):
-        key = id(question.opcodes), question.legal.key
-        group = open_groups.get(key)
-        if group is None or not _shares(chooser, question) or _prompts(questions, group) >= chooser.nulls.at_once:
+        key, shares = (id(question.opcodes), question.legal.key), _shares(chooser, question)
+        group = open_groups.get(key) if shares else None
+        if group is None or not _fits(chooser, [questions[n] for n in group], question):
             group = []
             groups.append(group)
         group.append(number)
-        if _shares(chooser, question):
+        if shares:
             open_groups[key] = group
     return groups
+
+
+def _fits(chooser: Chooser, group: Sequence[Question], question: Question) -> bool:
+    """Return whether a question certainly fits beside those of a group; alone it may fit all the same."""
+    tree = chooser.scorer.tree(question.opcodes, question.legal)
+    assert tree is not None, "only questions that are scored whole share"
+    longest = max(len(ids) for ids in (*question.orders, *question.nulls))
+    cells = len(group[0].prompt.main) + longest + tree.longest
+    return cells <= chooser.memory.room.n_ctx and sum(len(q.orders) for q in group) < chooser.nulls.at_once
 
 
 def _shares(chooser: Chooser, question: Question) -> bool:
@@ -53,10 +62,6 @@ def _shares(chooser: Chooser, question: Question) -> bool:
     if question.watch is not None or question.beyond or question.by.name is RuleName.GREEDY:
         return False
     return len(question.legal) > 1 and chooser.scorer.tree(question.opcodes, question.legal) is not None
-
-
-def _prompts(questions: Sequence[Question], group: Sequence[int]) -> int:
-    return sum(len(questions[number].orders) for number in group)
 
 
 def _together(chooser: Chooser, questions: Sequence[Question]) -> list[Decision]:

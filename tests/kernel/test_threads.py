@@ -190,3 +190,13 @@ def test_a_question_that_does_not_fit_is_told(kernel: Kernel) -> None:
     """By the same error as alone."""
     with pytest.raises(UsageError, match="no options to choose among"):
         kernel.choose_many(PROMPTS, [])
+
+
+def test_prompts_that_fit_alone_but_not_together_are_decided_one_after_the_other(tools: SimpleNamespace) -> None:
+    """Two prompts of 60 ids in 100 cells: the answers are those of `choose`, and no error."""
+    vocabulary = tools.toy_vocabulary(["red", "green"])
+    kernel = Kernel(ScriptedBackend(vocabulary, tools.hashed_row(len(vocabulary)), n_ctx=100, n_seq=64))
+    prompts = ["a" * 60, "b" * 60]
+    together = kernel.choose_many(prompts, ["red", "green"])
+    assert [d.text for d in together] == [kernel.choose(prompt, ["red", "green"]).text for prompt in prompts]
+    assert all(d.passes for d in together)
