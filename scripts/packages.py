@@ -18,9 +18,13 @@ PIP = (str(PYTHON), "-P", "-m", "pip", "--disable-pip-version-check", "--no-inpu
 
 
 def requirements() -> dict[str, str]:
-    """Return the entries of requirements.txt, hashes included, by package."""
-    entries = re.split(r"\n(?=\S)", LOCK.read_text("utf-8").strip())
-    return {re.split(r"[=<>;@ ]", entry, maxsplit=1)[0]: entry for entry in entries if not entry.startswith("#")}
+    """Return the entries of requirements.txt, hashes included, by package; versions for different Pythons together."""
+    found: dict[str, str] = {}
+    for entry in re.split(r"\n(?=\S)", LOCK.read_text("utf-8").strip()):
+        name = re.split(r"[=<>;@ ]", entry, maxsplit=1)[0]
+        if not entry.startswith("#"):
+            found[name] = f"{found[name]}\n{entry}" if name in found else entry
+    return found
 
 
 def install(names: list[str], what: str) -> None:
