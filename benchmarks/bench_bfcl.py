@@ -31,8 +31,9 @@ import jsonschema
 from harness import make_parser, publish
 
 from cartridges.kit.toolbox import Tools, ToolView
+from dispatch.wire.form import form
 from dispatch.wire.open_arguments import ArgumentWriter
-from dispatch.wire.wire import Wire, form
+from dispatch.wire.wire import Wire
 from kernel.api import Kernel
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.contract import Cartridge

@@ -34,7 +34,8 @@ from rich.table import Table
 
 from dispatch.loading.registry import load
 from dispatch.loading.strategies import read, with_prose
-from dispatch.wire.wire import Wire, form
+from dispatch.wire.form import form
+from dispatch.wire.wire import Wire
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.models import catalogue as models
 from kernel.opcode import commands

@@ -25,8 +25,9 @@ from dispatch.cli.common import (
 )
 from dispatch.cli.output import failing, note, print_json, say
 from dispatch.loading.registry import load
+from dispatch.wire.form import form
 from dispatch.wire.open_arguments import ArgumentWriter, Call
-from dispatch.wire.wire import Wire, form
+from dispatch.wire.wire import Wire
 from kernel.errors import ActionFailedError
 
 Request = Annotated[str, typer.Argument(help="What is wanted, in plain words.")]

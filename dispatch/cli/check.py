@@ -19,7 +19,8 @@ from dispatch.checker import BUDGET, STEPS, Report, Status, check_cartridge
 from dispatch.cli.common import MOST_TOKENS, AsJson, name_values
 from dispatch.cli.output import failing, note, print_json, print_table, say, shown
 from dispatch.loading.registry import load
-from dispatch.wire.wire import FORMS, Wire
+from dispatch.wire.form import FORMS
+from dispatch.wire.wire import Wire
 from kernel.errors import CartridgeError
 from kernel.models import catalogue as models
 from kernel.text.vocabulary import Vocabulary

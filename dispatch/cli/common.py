@@ -16,7 +16,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColum
 from dispatch.cli.output import console, note, shown, working
 from dispatch.loading.registry import load
 from dispatch.session.model_player import leaves
-from dispatch.wire.wire import Wire, form
+from dispatch.wire.form import form
+from dispatch.wire.wire import Wire
 from kernel.api import Kernel
 from kernel.choose.rule import Rule, RuleName
 from kernel.contract import Cartridge

@@ -17,7 +17,8 @@ from dispatch.log.records import Header
 from dispatch.log.replay import MakeCartridge
 from dispatch.session.decide import DecideReport, Divergence, changes, decide_again, logged_rule
 from dispatch.session.model_player import ModelPlayer
-from dispatch.wire.wire import Wire, form
+from dispatch.wire.form import form
+from dispatch.wire.wire import Wire
 from kernel.contract import Cartridge
 from kernel.errors import UsageError
 

@@ -27,7 +27,8 @@ from dispatch.session.decide import logged_rule
 from dispatch.session.model_player import ModelPlayer
 from dispatch.session.players import PlannerPlayer, Player, RandomPlayer
 from dispatch.session.session import Session
-from dispatch.wire.wire import Wire, form
+from dispatch.wire.form import form
+from dispatch.wire.wire import Wire
 from kernel.api import Kernel
 from kernel.choose.rule import Rule
 from kernel.contract import Cartridge

@@ -16,7 +16,7 @@ from dispatch.log.objects import Delta, InstructionRecord, Offer, Record
 from dispatch.log.records import DecisionRecord, Ending, Header, Joined, Left, Outcome, Resumed
 from dispatch.log.scores import agree, check_ledger, check_scores
 from dispatch.log.tally import Tally
-from dispatch.wire.wire import FORMS
+from dispatch.wire.form import FORMS
 from kernel.errors import did_you_mean
 from kernel.opcode import HALT_INSTRUCTION
 

@@ -17,6 +17,7 @@ from dispatch.log.compression import SUFFIXES, Compress, compressor, open_log
 from dispatch.log.damage import MAX_LINE, Fault
 from dispatch.log.encoding import unseal
 from dispatch.log.key import Key
+from dispatch.log.lock import lock
 from dispatch.log.prompts import Prompts
 from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Ending, Header, Resumed
@@ -24,7 +25,7 @@ from dispatch.log.redact import Redactor
 from dispatch.log.replay import MakeCartridge, Replay
 from dispatch.log.report import ReplayReport, Verdict
 from dispatch.log.tally import Tally
-from dispatch.log.writer import Broken, LogWriter, OnError, Place, lock
+from dispatch.log.writer import Broken, LogWriter, OnError, Place
 from kernel.contract import Cartridge, Engine
 from kernel.errors import LogError, UsageError
 

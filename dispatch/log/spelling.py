@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple, Self
 
 from dispatch.log.records import DecisionRecord, Header
-from dispatch.wire.wire import FORMS, Form, Wire
+from dispatch.wire.form import FORMS, Form
+from dispatch.wire.wire import Wire
 from kernel.contract import Cartridge, Engine
 from kernel.errors import BuildError, KernelError
 from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction

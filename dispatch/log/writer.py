@@ -13,7 +13,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from dispatch.log.compression import Compress, compressor
 from dispatch.log.damage import MAX_LINE
 from dispatch.log.encoding import START, encode, seal, stamp
 from dispatch.log.key import Key
+from dispatch.log.lock import lock
 from dispatch.log.prompts import delta, nearest
 from dispatch.log.records import DecisionRecord, Header, Joined, Left, LogRecord, Outcome, Resumed
 from dispatch.log.redact import Redactor
@@ -220,35 +220,3 @@ class LogWriter:
         if self._stop:
             raise LogError(self.error) from error
         warnings.warn(self.error, RuntimeWarning, stacklevel=2)
-
-
-def lock(path: Path) -> int:
-    """Open for appending, alone; the lock goes away with the process, however it ends.
-
-    Raises LogError when the file cannot be opened or another process holds it.
-    """
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
-    except OSError as error:
-        raise LogError(f"log: cannot write {str(path)!r}: {error.strerror}") from error
-    try:
-        _flock(fd)
-    except OSError as error:
-        os.close(fd)
-        busy = isinstance(error, BlockingIOError | PermissionError)
-        why = "is being written by another session" if busy else f"cannot be locked: {error.strerror}"
-        raise LogError(f"log: {str(path)!r} {why}") from error
-    return fd
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _flock(fd: int) -> None:
-        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
-
-else:
-    import fcntl
-
-    def _flock(fd: int) -> None:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -10,7 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from dispatch.loading.registry import load
-from dispatch.wire.wire import FORMS, Wire
+from dispatch.wire.form import FORMS
+from dispatch.wire.wire import Wire
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.chooser import Chooser

@@ -18,7 +18,8 @@ from pydantic import Field
 from dispatch.checker import CHECKS, Report, Status, check_cartridge
 from dispatch.checker.run import name_of
 from dispatch.checker.subject import part, trace
-from dispatch.wire.wire import FORMS, Wire
+from dispatch.wire.form import FORMS
+from dispatch.wire.wire import Wire
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.contract import Cartridge, Case, Engine, Option
 from kernel.errors import IllegalInstructionError, UsageError, WireError

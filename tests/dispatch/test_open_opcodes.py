@@ -25,7 +25,8 @@ from dispatch.session.model_player import ModelPlayer, leaves
 from dispatch.session.players import RandomPlayer
 from dispatch.session.session import Session
 from dispatch.session.situation import Open, open_opcodes
-from dispatch.wire.wire import FORMS, Wire, form
+from dispatch.wire.form import FORMS, form
+from dispatch.wire.wire import Wire
 from kernel.api import Kernel
 from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.decision import Stop

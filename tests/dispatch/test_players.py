@@ -17,7 +17,8 @@ from dispatch.session.model_player import ModelPlayer
 from dispatch.session.players import PlannerPlayer, RandomPlayer
 from dispatch.session.situation import Situation
 from dispatch.session.turn import Turn, record
-from dispatch.wire.wire import Wire, form
+from dispatch.wire.form import form
+from dispatch.wire.wire import Wire
 from kernel.api import Kernel
 from kernel.backends.scripted import ScriptedBackend
 from kernel.choose import score

@@ -12,7 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dispatch.loading.registry import load
-from dispatch.wire.wire import FORMS, Wire, form
+from dispatch.wire.form import FORMS, form
+from dispatch.wire.wire import Wire
 from kernel.contract import Cartridge
 from kernel.errors import BuildError, OpcodeError, UsageError, WireError
 from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction, Opcode, commands, words

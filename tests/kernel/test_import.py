@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 
 from dispatch.cli.import_ import import_command
 from dispatch.loading.registry import load
+from dispatch.wire.form import form
 from dispatch.wire.open_arguments import ArgumentWriter
-from dispatch.wire.wire import Wire, form
+from dispatch.wire.wire import Wire
 from kernel.api import Kernel
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.backends.scripted import ScriptedBackend

@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from dispatch.wire.wire import FORMS, Wire, form
+from dispatch.wire.form import FORMS, form
+from dispatch.wire.wire import Wire
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.contract import Cartridge
 from kernel.errors import OpcodeError

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from dispatch.wire.wire import form
+from dispatch.wire.form import form
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.errors import OpcodeError
 from kernel.opcode import Opcode
