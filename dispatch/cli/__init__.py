@@ -17,6 +17,7 @@ from dispatch.cli.list import list_command
 from dispatch.cli.new import new_command
 from dispatch.cli.replay import replay_command
 from dispatch.cli.run import run_command
+from dispatch.cli.serve import serve_command
 from dispatch.cli.streams import occupy
 from dispatch.cli.write import write_command
 
@@ -32,6 +33,7 @@ app.command("run")(run_command)
 app.command("choose")(choose_command)
 app.command("call")(call_command)
 app.command("write")(write_command)
+app.command("serve")(serve_command)
 app.command("inspect")(inspect_command)
 app.command("compile")(compile_command)
 app.command("list")(list_command)

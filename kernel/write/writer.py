@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kernel.errors import ContextError, LogitsError
 from kernel.memory.memory import Growth, Memory
 from kernel.memory.passes import MAIN, Cost
+from kernel.memory.rows import RowReader, Watch
 from kernel.write.matcher import Matcher
 from kernel.write.stages import Stages
 
@@ -54,7 +55,7 @@ class _Sampler:
     """Picks one id after the other behind a prompt; it frees its sequence when the `with` block ends.
 
     The first pass holds the prompt and the ids that were forced from the start; what comes later stands on the sequence
-    BRANCH.
+    BRANCH. `watch`, where one is set, sees the row of each choice before it is taken.
     """
 
     def __init__(self, memory: Memory, prompt: Sequence[int], temperature: float, seed: int | Sequence[int]) -> None:
@@ -62,6 +63,8 @@ class _Sampler:
         self.prompt = prompt
         self.temperature = temperature
         self.rng = np.random.default_rng(seed)
+        self.watch: Watch | None = None
+        self._reader = RowReader(len(memory.backend.vocabulary))
         self._held = 0
         self._source: int | None = None
 
@@ -82,9 +85,11 @@ class _Sampler:
         `ids` go on where those of the last call ended.
         """
         picked: list[tuple[int, float]] = []
+        rows: list[NDArray[np.float32]] = []
 
         def read(_: int, __: int, row: NDArray[np.float32]) -> None:
             picked.append(_pick(row, legal, self.temperature, self.rng))
+            rows.append(row)
 
         if self._source is None:
             self.memory.open([*self.prompt, *ids], read)
@@ -95,6 +100,8 @@ class _Sampler:
             self.memory.expand([growth], read)
             self._source = BRANCH
         self._held = len(ids)
+        if self.watch is not None:
+            self.watch(tuple(ids), legal, rows[0], self._reader.normaliser(rows[0]))
         return picked[0]
 
 
@@ -106,12 +113,14 @@ def write(
     max_tokens: int = TOKENS,
     temperature: float = 0.0,
     seed: int | Sequence[int] = 0,
+    watch: Watch | None = None,
 ) -> Written:
     """Write one opcode behind a prompt.
 
     Args:
         max_tokens: budget of ids; less where n_ctx leaves less.
         temperature: 0 takes the most probable legal id, ties the lowest; above, the legal ids are sampled.
+        watch: sees each choice as it is made; what it raises ends the writing.
     Raises:
         ContextError: before anything is evaluated, when the shortest opcode does not fit.
         LogitsError: no legal id has a finite logit.
@@ -124,6 +133,7 @@ def write(
     margin = math.inf
     forced = _force(matcher)
     with _Sampler(memory, prompt, temperature, seed) as sampler:
+        sampler.watch = watch
         before = memory.cost
         while not matcher.ended:
             token, lead = sampler.next(matcher.ids, matcher.legal())
@@ -168,17 +178,24 @@ def _pick(
 
 
 def write_freely(
-    memory: Memory, prompt: Sequence[int], *, max_tokens: int = TOKENS, temperature: float = 0.0, seed: int = 0
+    memory: Memory,
+    prompt: Sequence[int],
+    *,
+    max_tokens: int = TOKENS,
+    temperature: float = 0.0,
+    seed: int = 0,
+    watch: Watch | None = None,
 ) -> Written:
     """Write behind a prompt with nothing held, to show what a model does alone; an end-of-generation id ends it.
 
-    Bytes that are not UTF-8 become U+FFFD in the text.
+    Bytes that are not UTF-8 become U+FFFD in the text. `watch` as of `write`.
     """
     backend = memory.backend
     everything = np.arange(len(backend.vocabulary), dtype=np.int32)
     ids: list[int] = []
     memory.check([prompt], max_tokens)
     with _Sampler(memory, prompt, temperature, seed) as sampler:
+        sampler.watch = watch
         before = memory.cost
         while not ids or (ids[-1] not in backend.vocabulary.eog and len(ids) < max_tokens):
             ids.append(sampler.next(ids, everything)[0])

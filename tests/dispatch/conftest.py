@@ -26,7 +26,7 @@ import dispatch.cli
 import kernel.backends.llama_cpp
 from dispatch.checker import Report, Status
 from dispatch.checker.report import Finding
-from dispatch.cli import call, check, choose, decide, evaluate, opening
+from dispatch.cli import call, check, choose, decide, evaluate, opening, serve
 from dispatch.cli import write as writing_command
 from dispatch.log.encoding import START, decode, encode_data, seal, unseal
 from dispatch.log.objects import CartridgeRecord, InstructionRecord, LegalRow
@@ -206,7 +206,7 @@ def scripted(*_: object, **__: object) -> Kernel:
 
 def without_models() -> None:
     """Put scripted models in the place of real ones, in a process that ends soon."""
-    for module in (call, choose, decide, evaluate, opening, writing_command):
+    for module in (call, choose, decide, evaluate, opening, serve, writing_command):
         module.load_kernel = scripted  # type: ignore[attr-defined]
     catalogue.resolve = lambda name, pull=True, progress=None: Path(name)
     pull = catalogue.pull

@@ -26,6 +26,7 @@ GOOD: dict[str, list[str]] = {
     "choose": ["-p", "The opposite of open is", "-o", "shut", "-o", "opener"],
     "call": ["home", "I am cold", "--rule", "exact"],
     "write": ["--schema", "schema.json", "--max-tokens", "40"],
+    "serve": ["home", "--port", "0", "--for", "0.01", "--rule", "exact"],
     "inspect": ["home"],
     "compile": ["home", "-o", "home.trie"],
     "list": [],

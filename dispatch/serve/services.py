@@ -1,0 +1,44 @@
+"""What the routes share: the queue to the kernel, what is served, who may ask, and whether the server is ending."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dispatch.serve.access import Access
+from dispatch.serve.limits import Limits
+from dispatch.serve.queue import KernelQueue
+from kernel.api import Kernel
+from kernel.choose.rule import Rule
+from kernel.contract import Cartridge
+
+
+@dataclass
+class Services:
+    """What the routes share.
+
+    Attributes:
+        queue: to the model that is served; everything that uses a kernel runs through it, as one thread may.
+        model: its name.
+        load: makes the kernel of a model by its name.
+        rule: that decides where a request names none; None is the kernel's default.
+        cartridges: those that are served.
+        logs: session logs that were named one by one.
+        folder: whose logs are shown; None where no folder is served.
+        seed: of engines.
+        ending: is set when the server ends; whatever streams ends then.
+    """
+
+    queue: KernelQueue
+    model: str
+    load: Callable[[str], Kernel]
+    rule: Rule | None = None
+    cartridges: tuple[Cartridge, ...] = ()
+    logs: tuple[Path, ...] = ()
+    folder: Path | None = None
+    seed: int = 0
+    access: Access = field(default_factory=Access)
+    limits: Limits = field(default_factory=Limits)
+    ending: asyncio.Event = field(default_factory=asyncio.Event)
