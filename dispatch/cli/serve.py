@@ -109,9 +109,12 @@ def serve_command(
                 load=loaded,
                 rule=made if rule else None,
                 cartridges=tuple(given.cartridges),
+                specs=tuple(given.specs),
                 logs=tuple(given.logs),
                 folder=given.folder,
                 seed=seed,
+                n_ctx=n_ctx,
+                threads=threads,
                 access=who,
                 limits=bounds,
             )
@@ -130,6 +133,7 @@ class Given:
     """What is served, by its kind."""
 
     cartridges: list[Cartridge] = field(default_factory=list)
+    specs: list[str] = field(default_factory=list)
     logs: list[Path] = field(default_factory=list)
     folder: Path | None = None
 
@@ -155,6 +159,7 @@ def sort_out(things: Sequence[str]) -> Given:
             found.folder = path
         else:
             found.cartridges.append(load(text))
+            found.specs.append(text)
             names = [cartridge.name for cartridge in found.cartridges]
             if names.count(names[-1]) > 1:
                 raise UsageError(f"serve: cartridge {names[-1]!r} is named twice")

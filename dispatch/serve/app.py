@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -19,8 +22,14 @@ from kernel.errors import KernelError
 def make_app(services: Services) -> ASGIApp:
     """Return the application of a server."""
     routes: list[BaseRoute] = [Route("/healthz", _healthz), *page.routes(services)]
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+
     app = Starlette(
         routes=routes,
+        lifespan=lifespan,
         exception_handlers={HTTPException: _http, RequestError: _refused, KernelError: _refused},
     )
     app.state.services = services

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 from pathlib import Path
 
@@ -23,26 +24,26 @@ KINDS = {
     ".woff2": "font/woff2",
 }
 
-TOKEN = "KERNEL-TOKEN"
+TOKEN = '<meta name="kernel-token" content="">'
 """Stands in index.html where the token of the run belongs."""
 
 
 def routes(services: Services) -> list[Route]:
-    """Return the routes of the page: `/` and one for each file."""
-    files = {
-        path.relative_to(FOLDER).as_posix(): path
-        for path in sorted(FOLDER.rglob("*"))
-        if path.is_file() and path.suffix in KINDS
-    }
+    """Return the routes of the page: `/`, and one for each of its files, which lie flat beside index.html."""
+    files = {path.name: path for path in sorted(FOLDER.iterdir()) if path.suffix in KINDS and path.is_file()}
 
     async def index(request: Request) -> Response:
         text = files["index.html"].read_text("utf-8")
-        return HTMLResponse(text.replace(TOKEN, html.escape(services.access.token)))
+        return HTMLResponse(text.replace(TOKEN, TOKEN.replace('""', f'"{html.escape(services.access.token)}"')))
 
     async def file(request: Request) -> Response:
-        found = files.get(request.path_params["name"])
-        if found is None:
-            raise RequestError("there is no such file of the page", status=404, code="not_found")
-        return Response(found.read_bytes(), media_type=KINDS[found.suffix])
+        name = request.path_params["name"]
+        if name not in files:
+            raise RequestError(f"there is nothing at {request.url.path[:200]!r}", status=404, code="not_found")
+        data = files[name].read_bytes()
+        headers = {"etag": f'"{hashlib.blake2b(data, digest_size=12).hexdigest()}"', "cache-control": "no-cache"}
+        if request.headers.get("if-none-match") == headers["etag"]:
+            return Response(status_code=304, headers=headers)
+        return Response(data, media_type=KINDS[files[name].suffix], headers=headers)
 
-    return [Route("/", index), Route("/page/{name:path}", file)]
+    return [Route("/", index), Route("/index.html", index), Route("/{name}", file)]

@@ -15,6 +15,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
@@ -41,24 +42,16 @@ class _Job:
     work: Callable[[Kernel], Any] | None
     asks: Ask | None = None
     question: Question | None = None
-    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
-    future: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    future: Future[Any] = field(default_factory=Future)
 
     def done(self, result: Any = None, error: BaseException | None = None) -> None:
-        """Tell whoever waits, on the event loop."""
-
-        def tell() -> None:
-            if self.future.done():
-                return
-            if error is None:
-                self.future.set_result(result)
-            else:
-                self.future.set_exception(error)
-
-        try:
-            self.loop.call_soon_threadsafe(tell)
-        except RuntimeError:  # the loop has been closed: nobody waits
+        """Tell whoever waits."""
+        if not self.future.set_running_or_notify_cancel():
             return
+        if error is None:
+            self.future.set_result(result)
+        else:
+            self.future.set_exception(error)
 
 
 class Place:
@@ -71,13 +64,16 @@ class Place:
 
     async def decide(self, asks: Ask) -> Decision:
         """Make one decision, in passes that it may share; `asks` makes its question, on the kernel's thread."""
-        decision: Decision = await self._queue._wait(_Job(self, None, asks))
+        decision: Decision = await asyncio.wrap_future(self._queue._wait(_Job(self, None, asks)))
         return decision
 
     async def run(self, work: Callable[[Kernel], T]) -> T:
         """Run a function that uses the kernel, on the kernel's thread, and return what it returns."""
-        result: T = await self._queue._wait(_Job(self, work))
-        return result
+        return await asyncio.wrap_future(self.submit(work))
+
+    def submit(self, work: Callable[[Kernel], T]) -> Future[T]:
+        """Do as `run` does, for threads: the future has what the function returns."""
+        return self._queue._wait(_Job(self, work))
 
     def check(self) -> None:
         """Raise GoneError when nobody waits any more; what takes long calls this now and then."""
@@ -170,7 +166,7 @@ class KernelQueue:
             self._kernel.close()
         return True
 
-    async def _wait(self, job: _Job) -> Any:
+    def _wait(self, job: _Job) -> Future[Any]:
         with self._changed:
             if self._ended:
                 raise RequestError("the server ends", status=503, code="ending")
@@ -179,7 +175,7 @@ class KernelQueue:
                 self._thread.start()
             self._jobs.append(job)
             self._changed.notify_all()
-        return await job.future
+        return job.future
 
     def _leave(self, place: Place) -> None:
         with self._changed:

@@ -59,7 +59,7 @@ def run(app: ASGIApp, services: Services, listening: socket.socket, seconds: flo
         app,
         http=_protocol(services.limits),
         ws="none",
-        lifespan="off",
+        lifespan="on",
         log_config=None,
         log_level="critical",
         access_log=False,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from dispatch.serve.access import Access
 from dispatch.serve.limits import Limits
@@ -13,6 +15,8 @@ from dispatch.serve.queue import KernelQueue
 from kernel.api import Kernel
 from kernel.choose.rule import Rule
 from kernel.contract import Cartridge
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -24,10 +28,10 @@ class Services:
         model: its name.
         load: makes the kernel of a model by its name.
         rule: that decides where a request names none; None is the kernel's default.
-        cartridges: those that are served.
+        cartridges: those that are served, and `specs` what they were named by.
         logs: session logs that were named one by one.
         folder: whose logs are shown; None where no folder is served.
-        seed: of engines.
+        seed: of engines; `wire`, `n_ctx`, `threads` are those of the command line.
         ending: is set when the server ends; whatever streams ends then.
     """
 
@@ -36,9 +40,25 @@ class Services:
     load: Callable[[str], Kernel]
     rule: Rule | None = None
     cartridges: tuple[Cartridge, ...] = ()
+    specs: tuple[str, ...] = ()
     logs: tuple[Path, ...] = ()
     folder: Path | None = None
     seed: int = 0
+    wire: str = "tagged"
+    n_ctx: int = 2048
+    threads: int | None = None
     access: Access = field(default_factory=Access)
     limits: Limits = field(default_factory=Limits)
     ending: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self, work: Callable[[Kernel], T]) -> T:
+        """Run one function on the kernel's thread, at a place of its own; see `KernelQueue.place`."""
+        with self.queue.place() as place:
+            return await place.run(work)
+
+    def submit(self, work: Callable[[Kernel], T]) -> Future[T]:
+        """Do as `run` does, for a thread; the place is left when the future is done."""
+        place = self.queue.place()
+        future = place.submit(work)
+        future.add_done_callback(lambda done: place.__exit__())
+        return future
