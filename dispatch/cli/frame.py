@@ -167,5 +167,6 @@ def _ledger(step: LedgerStep) -> Table:
     rows = []
     for row in sorted(step.rows, key=lambda row: -row.logprob):
         kept = Text("legal", "green") if row.legal else Text("removed", "red")
-        rows.append((Text(piece(row), "" if row.legal else "strike dim"), str(row.id), number(row.logprob), kept))
-    return rows_of(["token", "id", "log-p", ""], rows)
+        token = Text(piece(row), "" if row.legal else "strike dim")
+        rows.append((str(row.rank or ""), token, str(row.id), number(row.logprob), kept))
+    return rows_of(["rank", "token", "id", "log-p", ""], rows)

@@ -107,13 +107,21 @@ def ledger_step(
     ids += [i for i in strongest if i not in ids][: ROWS - len(ids)]
     values = dict(zip(ids, (_finite(row[ids]).astype(np.float64) - normaliser).tolist(), strict=True))
     ids.sort(key=lambda i: (-values[i], i))
+    ranks = {i: rank for rank, i in enumerate(strongest, 1)}
+    ranks |= {i: _rank(row, i) for i in ids if i not in ranks}
     mass = float(np.exp(_finite(row[legal]).astype(np.float64) - normaliser).sum())
     return LedgerStep(
         at=at,
         legal=int(allowed.sum()),
         mass=round(mass, 6),
-        rows=tuple(TokenRow.of(i, piece(i), round(values[i], 6), legal=bool(allowed[i])) for i in ids),
+        rows=tuple(TokenRow.of(i, piece(i), round(values[i], 6), legal=bool(allowed[i]), rank=ranks[i]) for i in ids),
     )
+
+
+def _rank(row: NDArray[np.float32], i: int) -> int:
+    """Return the place of an id among all by value, largest first, from 1, ties by id."""
+    row = _finite(row)
+    return 1 + int((row > row[i]).sum()) + int((row[:i] == row[i]).sum())
 
 
 def _top(row: NDArray[np.float32], count: int) -> list[int]:

@@ -140,14 +140,16 @@ class TokenRow(Record):
     """Log-probability in the full vocabulary."""
     legal: Flag
     """Whether the mask let it through."""
+    rank: Count | None = Field(default=None, ge=1)
+    """Its place among all ids by log-probability, from 1, ties by id."""
 
     @classmethod
-    def of(cls, id: int, piece: bytes, logprob: float, *, legal: bool) -> Self:
+    def of(cls, id: int, piece: bytes, logprob: float, *, legal: bool, rank: int | None = None) -> Self:
         """Return the row of a token with these exact bytes."""
         try:
-            return cls(id=id, text=piece.decode("utf-8"), logprob=logprob, legal=legal)
+            return cls(id=id, text=piece.decode("utf-8"), logprob=logprob, legal=legal, rank=rank)
         except UnicodeDecodeError:
-            return cls(id=id, hex=piece.hex(), logprob=logprob, legal=legal)
+            return cls(id=id, hex=piece.hex(), logprob=logprob, legal=legal, rank=rank)
 
     @property
     def piece(self) -> bytes:

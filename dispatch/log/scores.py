@@ -172,6 +172,8 @@ def _check_step(where: str, step: LedgerStep, taken: int) -> None:
             row.piece  # noqa: B018 - which is where hexadecimal is read
         except ValueError as error:
             raise ValueError(f"{where}.rows.{at}.hex: {shortly(row.hex)}: {error}") from error
+        if row.rank is not None and row.rank <= max((above.rank or 0 for above in rows[:at]), default=0):
+            raise ValueError(f"{where}.rows.{at}.rank: {row.rank}, and a row above it has one as high")
         if not row.logprob <= OFF:
             raise ValueError(f"{where}.rows.{at}.logprob: {row.logprob} is no log-probability")
     legal = [math.exp(row.logprob) for row in rows if row.legal]

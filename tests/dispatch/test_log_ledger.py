@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dispatch.log.ledger import LedgerBuilder, ledger_step
-from dispatch.log.objects import LedgerStep
+from dispatch.log.objects import InstructionRecord, LedgerStep, TokenRow
+from dispatch.log.records import DecisionRecord
+from dispatch.log.scores import check_ledger
 
 
 def ledger(values: list[float], legal: list[int], taken: int) -> LedgerStep:
@@ -35,6 +37,7 @@ def test_the_taken_token_and_two_rivals_are_there_although_the_model_wants_other
     step = ledger([float(i) for i in range(50)], [0, 1, 2, 3], 1)
     assert [row.id for row in step.rows if row.legal] == [3, 2, 1]
     assert [row.id for row in step.rows if not row.legal] == list(range(49, 41, -1))
+    assert [row.rank for row in step.rows] == [1, 2, 3, 4, 5, 6, 7, 8, 47, 48, 49], "of all 50, from 1"
 
 
 def test_two_removed_ones_are_there_although_the_strongest_are_all_legal() -> None:
@@ -72,8 +75,27 @@ def test_every_ledger_keeps_its_promise(row: np.ndarray, data: st.DataObject) ->
     assert must <= set(found)
     assert found == sorted(found, key=lambda i: (-row[i], i))
     assert len(found) == min(11, len(ids))
+    assert [r.rank for r in step.rows] == [1 + ranked.index(i) for i in found]
     assert set(found) - must == set([i for i in ranked if i not in must][: 11 - len(must)])
     assert step.mass == pytest.approx(sum(math.exp(r) for r in row[legal]) / sum(math.exp(r) for r in row), abs=1e-6)
+
+
+def test_ranks_that_do_not_fall_with_the_probability_contradict_the_ledger() -> None:
+    """Rank 1 above rank 2 holds; the other way round, and one rank twice, do not."""
+
+    def record(first: int, second: int) -> DecisionRecord:
+        rows = (
+            TokenRow.of(7, b"a", -0.5, legal=True, rank=first),
+            TokenRow.of(8, b"b", -1.5, legal=False, rank=second),
+        )
+        step = LedgerStep(at=0, legal=1, mass=0.7, rows=rows)
+        instruction = InstructionRecord(cartridge="c", method="m")
+        return DecisionRecord(n=1, cartridge="c", instruction=instruction, ids=(7,), state="s", ledger=(step,))
+
+    check_ledger(record(1, 2))
+    for ranks in ((2, 1), (3, 3)):
+        with pytest.raises(ValueError, match=r"ledger\.0\.rows\.1\.rank"):
+            check_ledger(record(*ranks))
 
 
 def test_rows_that_are_too_many_leave_no_ledger() -> None:
