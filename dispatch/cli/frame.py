@@ -8,11 +8,11 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from dispatch.cli.board import Board
 from dispatch.cli.output import number, rows_of, shown
 from dispatch.log.objects import LedgerStep, TokenRow
 from dispatch.log.records import DecisionRecord
 from dispatch.log.replay import Step
+from dispatch.session.board import Board
 from kernel.choose.decision import TOLERANCE, Stop
 
 BESIDE = 76

@@ -14,7 +14,6 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from dispatch.cli.common import MOST_TOKENS, load_kernel
-from dispatch.cli.replay import make_cartridge
 from dispatch.loading.registry import load_all
 from dispatch.log.key import Key
 from dispatch.log.objects import ModelRecord, RuleRecord
@@ -26,6 +25,7 @@ from dispatch.log.writer import LogWriter, OnError
 from dispatch.session.decide import logged_rule
 from dispatch.session.model_player import ModelPlayer
 from dispatch.session.players import PlannerPlayer, Player, RandomPlayer
+from dispatch.session.recorded import make_cartridge
 from dispatch.session.session import Session
 from dispatch.wire.form import form
 from dispatch.wire.wire import Wire

@@ -27,14 +27,12 @@ from dispatch.cli.streams import writing
 from dispatch.loading import registry
 from dispatch.log.cursor import Cursor
 from dispatch.log.key import Key
-from dispatch.log.objects import CartridgeRecord
 from dispatch.log.reader import LogReader
 from dispatch.log.replay import MakeCartridge, Replay, replay
 from dispatch.log.report import ReplayReport
+from dispatch.session.recorded import make_cartridge
 from kernel.choose.decision import TOLERANCE
-from kernel.contract import Cartridge
-from kernel.errors import CartridgeError, UnknownCartridgeError, UsageError
-from kernel.opcode import NAME
+from kernel.errors import UsageError
 
 PACE_MS = 50.0
 """A decision is shown at least so long at speed 1; a planner's game would be over in a blink."""
@@ -137,28 +135,6 @@ def replay_command(
     else:
         _say(reports)
     raise typer.Exit(0 if all(report.good for report in reports) else 1)
-
-
-def make_cartridge(record: CartridgeRecord, specs: Sequence[str] = ()) -> Cartridge:
-    """Build the cartridge that a log names, with the options that it was played with.
-
-    A log may come from anywhere, so the name in it is only looked up among installed cartridges; `specs` are what the
-    person at the keyboard named, and may be modules and folders as well.
-    """
-    options = record.options or {}
-    if odd := [name for name in options if not name.isidentifier() or name in ("self", "spec")]:
-        raise CartridgeError(f"no cartridge takes an option {odd[0]!r}")
-    for spec in specs:
-        if registry.load(spec).name == record.name:
-            return registry.load(spec, **options)
-    try:
-        if not NAME.fullmatch(record.name):
-            raise UnknownCartridgeError(f"no cartridge {record.name!r}")
-        exact = f"{record.name}@{record.version}"
-        known = [source.id for source in registry.Registry().sources]
-        return registry.load(exact if exact in known else record.name, **options)
-    except UnknownCartridgeError as error:
-        raise CartridgeError(f"{error}; the log was played with it: name it with --cartridge") from error
 
 
 def again(path: Path, named: Sequence[str] = (), key: Path | None = None) -> str:

@@ -10,10 +10,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from dispatch.cli.board import Board
 from dispatch.cli.frame import BESIDE, decision, unmet
 from dispatch.cli.output import console, note, shown, working
 from dispatch.cli.streams import writing
+from dispatch.session.board import Board
 from dispatch.session.session import Session
 from dispatch.session.turn import Turn, record
 from kernel.choose.decision import Stop

@@ -20,9 +20,9 @@ from cartridges.home import make as make_home
 from cartridges.home.engine import House
 from cartridges.kit.rules import own
 from cartridges.kit.toolbox import toolbox
-from dispatch.cli.board import Board
 from dispatch.cli.output import console, rows_of
 from dispatch.loading.registry import load
+from dispatch.session.board import Board
 from kernel.contract import Cartridge
 from kernel.opcode import Instruction
 

@@ -23,12 +23,13 @@ from cartridges.tetris import make as make_tetris
 from dispatch.cli import keys as keyboard
 from dispatch.cli.frame import Frame
 from dispatch.cli.output import shown
-from dispatch.cli.replay import make_cartridge, replay_command
+from dispatch.cli.replay import replay_command
 from dispatch.log.objects import CartridgeRecord, InstructionRecord, LedgerStep, LegalRow, TokenRow
 from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Ending, Header, Outcome
 from dispatch.log.replay import Replay
 from dispatch.log.writer import LogWriter
+from dispatch.session.recorded import make_cartridge
 from dispatch.wire.wire import Wire
 from kernel.errors import UsageError
 
