@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from cartridges.kit.states import states
 from cartridges.robot.engine import RobotEngine
 from cartridges.robot.guide import GUIDE
 from cartridges.robot.opcodes import NAME, OPCODES
@@ -15,6 +16,9 @@ from kernel.contract import Cartridge
 
 CASES = Path(__file__).with_name("cases.jsonl")
 """Labelled requests, one right command each. Nothing may be tuned on `test`."""
+
+STATES = Path(__file__).with_name("states.jsonl")
+"""Labelled states of seeded games, the planner's best marked; the same holds for them."""
 
 
 def make() -> Cartridge:
@@ -30,4 +34,5 @@ def make() -> Cartridge:
         takes_requests=True,
         guide=GUIDE,
         cases=partial(requests, CASES, GUIDE),
+        more_cases={"states": lambda: states(STATES, make())},
     )

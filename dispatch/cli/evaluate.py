@@ -16,11 +16,21 @@ from kernel.choose.rule import RuleName
 from kernel.contract import Cartridge, Case
 from kernel.errors import UnknownCartridgeError, UsageError, did_you_mean
 
-SETS = {"choose": ("choose", ""), "home": ("home", ""), "hints": ("home", "hints"), "tetris": ("tetris", "")}
+SETS = {
+    "choose": ("choose", ""),
+    "home": ("home", ""),
+    "hints": ("home", "hints"),
+    "tetris": ("tetris", ""),
+    "robot-states": ("robot", "states"),
+    "scavenger-states": ("scavenger", "states"),
+}
+"""Owner, and the name that its further set has there."""
 
 Sets = Annotated[
     list[str] | None,
-    typer.Argument(help="Sets: tetris, home, hints, choose, any with cases; several: home+robot."),
+    typer.Argument(
+        help="Sets: tetris, home, hints, choose, robot-states, scavenger-states, any with cases, home+robot."
+    ),
 ]
 Models = Annotated[list[str] | None, typer.Option("--model", "-m", help="Model; give it several times for several.")]
 Rules = Annotated[list[str] | None, typer.Option("--rule", help="Rule; give it several times for several.")]
