@@ -10,20 +10,37 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kernel.api import Kernel
     from kernel.choose.decision import Decision, Stop
+    from kernel.choose.outcome import Evidence, Judge, Outcome, Thresholds
     from kernel.choose.question import Question
     from kernel.choose.rule import Rule, RuleName
     from kernel.trie.opcodes import Literal
 
-__all__ = ["Decision", "Kernel", "Literal", "Question", "Rule", "RuleName", "Stop"]
+__all__ = [
+    "Decision",
+    "Evidence",
+    "Judge",
+    "Kernel",
+    "Literal",
+    "Outcome",
+    "Question",
+    "Rule",
+    "RuleName",
+    "Stop",
+    "Thresholds",
+]
 
 _HOMES = {
     "Decision": "kernel.choose.decision",
+    "Evidence": "kernel.choose.outcome",
+    "Judge": "kernel.choose.outcome",
     "Kernel": "kernel.api",
     "Literal": "kernel.trie.opcodes",
+    "Outcome": "kernel.choose.outcome",
     "Question": "kernel.choose.question",
     "Rule": "kernel.choose.rule",
     "RuleName": "kernel.choose.rule",
     "Stop": "kernel.choose.decision",
+    "Thresholds": "kernel.choose.outcome",
 }
 
 

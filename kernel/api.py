@@ -6,6 +6,7 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -19,6 +20,7 @@ from kernel.choose.decision import Decision
 from kernel.choose.many import choose_many
 from kernel.choose.null_cache import NULLS_KEPT, NullCache
 from kernel.choose.options import all_texts, option_literals
+from kernel.choose.outcome import Judge
 from kernel.choose.question import PromptIds, Question
 from kernel.choose.rule import Rule
 from kernel.errors import BuildError
@@ -127,6 +129,7 @@ class Kernel(AsyncCalls):
         *,
         null: Sequence[str] | str = (),
         rule: Rule | str | None = None,
+        judge: Judge | None = None,
     ) -> Decision:
         """Choose one of the options: what the model really prefers, in one pass.
 
@@ -135,11 +138,12 @@ class Kernel(AsyncCalls):
             options: texts. The model reads a space before one that has none, where the prompt does not end in one.
             null: the same prompt asking for nothing; several are averaged. Without one the rule is `exact`.
             rule: `calibrated` (the default with a null), `exact`, `greedy`, `sample`, or a Rule.
+            judge: says how it ends (`Decision.outcome`), such as `Thresholds()`; None always chooses.
 
         Raises:
             UsageError, BuildError, ContextError, LogitsError.
         """
-        return self.decide(self._question(prompt, options, null, rule))
+        return self.decide(replace(self._question(prompt, options, null, rule), judge=judge))
 
     def choose_many(
         self,
@@ -148,12 +152,14 @@ class Kernel(AsyncCalls):
         *,
         null: Sequence[str] | str = (),
         rule: Rule | str | None = None,
+        judge: Judge | None = None,
     ) -> list[Decision]:
         """Choose one of the options behind each prompt, several prompts in one pass where memory allows.
 
         The arguments and the answers are those of `choose`.
         """
-        return self.decide_many([self._question(prompt, options, null, rule) for prompt in prompts])
+        questions = [self._question(prompt, options, null, rule) for prompt in prompts]
+        return self.decide_many([replace(question, judge=judge) for question in questions])
 
     def _question(
         self, prompt: str, options: Sequence[str], null: Sequence[str] | str, rule: Rule | str | None

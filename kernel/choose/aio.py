@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 from kernel.choose.decision import Decision
+from kernel.choose.outcome import Judge
 from kernel.choose.question import Question
 from kernel.choose.rule import Rule
 
@@ -27,7 +28,13 @@ class AsyncCalls:
     _worker: ThreadPoolExecutor | None = None
 
     def choose(
-        self, prompt: str, options: Sequence[str], *, null: Sequence[str] | str = (), rule: Rule | str | None = None
+        self,
+        prompt: str,
+        options: Sequence[str],
+        *,
+        null: Sequence[str] | str = (),
+        rule: Rule | str | None = None,
+        judge: Judge | None = None,
     ) -> Decision:
         """See Kernel."""
         raise NotImplementedError
@@ -37,10 +44,16 @@ class AsyncCalls:
         raise NotImplementedError
 
     async def achoose(
-        self, prompt: str, options: Sequence[str], *, null: Sequence[str] | str = (), rule: Rule | str | None = None
+        self,
+        prompt: str,
+        options: Sequence[str],
+        *,
+        null: Sequence[str] | str = (),
+        rule: Rule | str | None = None,
+        judge: Judge | None = None,
     ) -> Decision:
         """Choose as `choose` does, without blocking the event loop."""
-        return await self.aside(self.choose, prompt, options, null=null, rule=rule)
+        return await self.aside(self.choose, prompt, options, null=null, rule=rule, judge=judge)
 
     async def adecide(self, question: Question) -> Decision:
         """Decide as `decide` does, without blocking the event loop."""

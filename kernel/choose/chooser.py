@@ -9,26 +9,24 @@ more                        -> `search`: best first, until nothing else can win
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernel.choose.beyond import Beyond, beyond, looks, wider_tree
 from kernel.choose.decision import Comparison, Decision, decided
 from kernel.choose.greedy import walk
 from kernel.choose.null_cache import NullCache
-from kernel.choose.nulls import NullPrompts, NullReading
+from kernel.choose.nulls import NullPrompts
 from kernel.choose.question import Question
 from kernel.choose.rule import Floats, RuleName, finite
 from kernel.choose.score import Scorer, Scores
 from kernel.choose.search import BestFirst
+from kernel.choose.verdict import judged
 from kernel.errors import UsageError
 from kernel.memory.memory import Memory
 from kernel.memory.passes import Work
 from kernel.memory.tree import ScoreTree
-
-WIDER = 64
-"""Tokens a prompt that it may cost to see what is not legal as well."""
 
 
 class Chooser:
@@ -51,18 +49,17 @@ class Chooser:
             return self._choose(question)
 
     def _choose(self, question: Question) -> Decision:
-        before, known = self.memory.cost, dict[str, Any]()
-        if len(question.legal) == 1:
+        before, margin, seen = self.memory.cost, None, None
+        if len(question.legal) == 1 and (question.judge is None or not looks(question)):
             comparison = self._forced(question)
         elif question.by.name is RuleName.GREEDY:
-            comparison, known["margin"] = self._greedy(question)
+            comparison, margin = self._greedy(question)
         elif (tree := self.scorer.tree(question.opcodes, question.legal)) is not None:
-            comparison, beyond = self._whole(question, tree)
-            if beyond is not None:
-                known["preferred"], known["preferred_by"] = beyond
+            comparison, seen = self._whole(question, tree)
         else:
-            comparison, known["margin"] = self._search(question)
-        return replace(decided(question, comparison, self.memory.cost - before), **known)
+            comparison, margin = self._search(question)
+        made = decided(question, comparison, self.memory.cost - before)
+        return judged(question, made if margin is None else replace(made, margin=margin), seen)
 
     def _forced(self, question: Question) -> Comparison:
         zero, one = np.zeros(1), np.ones(1)
@@ -78,10 +75,10 @@ class Chooser:
         shares = np.where(np.isnan(raw), np.nan, np.exp(walked.log_share))
         return Comparison(leaves, raw, raw, None, shares, position, walked.mass), walked.margin
 
-    def _whole(self, question: Question, tree: ScoreTree) -> tuple[Comparison, tuple[int, float] | None]:
-        """Score all legal opcodes; return also what is not legal and scores higher, where that was asked for."""
+    def _whole(self, question: Question, tree: ScoreTree) -> tuple[Comparison, Beyond | None]:
+        """Score all legal opcodes; return also what was seen beyond them, where that was asked for."""
         orders = question.orders
-        wider = self._wider(question, tree) if question.beyond else None
+        wider = wider_tree(self.scorer, question, tree)
         nulls = self.nulls.of(question, tree, wider)
         parts = nulls.parts()
         for number, part in enumerate(parts, 1):
@@ -91,32 +88,7 @@ class Chooser:
         comparison = self.compare(question, scores, slice(len(orders)), nulls.mean())
         if scores.wider is None:
             return comparison, None
-        return comparison, self._beyond(question, comparison, scores.wider, nulls)
-
-    def _wider(self, question: Question, tree: ScoreTree) -> ScoreTree | None:
-        """Return the tree of all opcodes, if it says more, is not much larger and certainly fits into the memory."""
-        opcodes, prompts, rule = question.opcodes, (question.prompt.main, *question.prompt.rotations), question.by
-        if len(question.legal) == len(opcodes) or rule.name is RuleName.SAMPLE or rule.planner_weight:
-            return None
-        whole = self.scorer.tree(opcodes, opcodes.everything)
-        if whole is None or len(whole.tokens) > len(tree.tokens) + WIDER:
-            return None
-        needed = sum(map(len, prompts)) + len(prompts) * (len(whole.tokens) + whole.longest)
-        return whole if needed <= self.memory.room.n_ctx else None
-
-    def _beyond(
-        self, question: Question, comparison: Comparison, scores: Scores, nulls: NullReading
-    ) -> tuple[int, float] | None:
-        """Return the index of an opcode that is not legal and scores higher than the winner, and by how much."""
-        null = nulls.wider_mean(scores.tree)
-        if null is None:
-            return None
-        raw = scores.log_probabilities[: len(question.orders)].mean(axis=0)
-        against = question.by.compare(raw, null)
-        best = int(np.argmax(against))
-        by = float(against[best] - against[np.flatnonzero(scores.leaves == comparison.index)[0]])
-        index = int(scores.leaves[best])
-        return (index, by) if by > 0 and index not in comparison.leaves else None
+        return comparison, beyond(question, comparison, scores.wider, nulls)
 
     def _search(self, question: Question) -> tuple[Comparison, float]:
         """Return the comparison, and by how much nothing else can be better."""

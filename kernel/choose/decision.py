@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernel.choose.outcome import Evidence, Outcome
 from kernel.choose.question import Question
 from kernel.choose.rule import Floats
 from kernel.memory.passes import Cost
@@ -35,7 +37,7 @@ class Stop(enum.StrEnum):
 class Comparison:
     """The scores of the legal opcodes and which of them won; what a decision is made of.
 
-    The fields are those of `Decision`; `position` is the winner's place in the arrays.
+    The fields are those of `Decision`; `position` is the winner's place in the arrays, `meant` as in `Evidence`.
     """
 
     leaves: NDArray[np.int32]
@@ -45,6 +47,7 @@ class Comparison:
     shares: Floats
     position: int
     mass: float
+    meant: float = math.nan
 
     @property
     def index(self) -> int:
@@ -81,6 +84,8 @@ class Decision:
         preferred: index of an opcode that scores higher than the chosen one and is not legal now; None where there is
             none, or nobody asked.
         preferred_by: by how much.
+        outcome: how it ended; `chosen` unless a judge was asked. `index` is the best legal opcode all the same.
+        evidence: what a judge goes by.
     """
 
     index: int
@@ -106,11 +111,19 @@ class Decision:
     rotations: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
     preferred: int | None = None
     preferred_by: float = 0.0
+    outcome: Outcome = Outcome.CHOSEN
+    evidence: Evidence = field(default_factory=Evidence)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
         """Label of each legal opcode (its text, unless it has another), in the order of the arrays."""
         return tuple(self.opcodes.labels[leaf] for leaf in self.leaves.tolist())
+
+    @property
+    def close(self) -> tuple[str, ...]:
+        """Labels of the two best where the outcome is `unsure`, the better one first; else nothing."""
+        best = np.argsort(-np.nan_to_num(self.scores, nan=-np.inf), kind="stable")[:2]
+        return tuple(self.texts[at] for at in best.tolist()) if self.outcome is Outcome.UNSURE else ()
 
     @property
     def preferred_text(self) -> str | None:
@@ -161,6 +174,7 @@ def decided(question: Question, comparison: Comparison, cost: Cost) -> Decision:
         prompt=question.prompt.main,
         nulls=question.prompt.nulls,
         rotations=question.prompt.rotations,
+        evidence=Evidence(meant=comparison.meant),
     )
 
 

@@ -11,6 +11,7 @@ from kernel.choose.chooser import Chooser
 from kernel.choose.decision import Decision, decided
 from kernel.choose.question import Question
 from kernel.choose.rule import RuleName
+from kernel.choose.verdict import judged
 from kernel.memory.passes import Work
 
 
@@ -82,6 +83,6 @@ def _together(chooser: Chooser, questions: Sequence[Question]) -> list[Decision]
         mass = float(np.exp(scores.values[first][tree.reads[0].point]).sum())
         comparison = chooser.compare(question, replace(scores, mass=mass), rows, each.mean())
         cost, before = chooser.memory.cost - before, chooser.memory.cost
-        decisions.append(decided(question, comparison, cost))
+        decisions.append(judged(question, decided(question, comparison, cost), None))
         first = rows.stop
     return decisions

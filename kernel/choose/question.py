@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kernel.choose.outcome import Judge
 from kernel.choose.rule import Floats, Rule, RuleName
 from kernel.errors import NoLegalOpcodeError, UsageError
 from kernel.memory.passes import Ids
@@ -39,7 +40,8 @@ class Question:
         number: of the decision, from which the rule `sample` draws.
         watch: sees the rows of the choosing steps.
         beyond: whether to find out as well if the model would rather have an opcode that is not legal now. It is, where
-            all opcodes can be scored in the same pass for a few tokens more.
+            all opcodes can be scored in the same pass, without a judge for a few tokens more only.
+        judge: says how the decision ends; None always chooses.
 
     Raises:
         UsageError: `calibrated` without a null prompt.
@@ -54,6 +56,7 @@ class Question:
     number: int = 0
     watch: Watch | None = field(default=None, repr=False)
     beyond: bool = False
+    judge: Judge | None = None
 
     def __post_init__(self) -> None:
         if self.by.name is RuleName.CALIBRATED and not self.prompt.nulls:

@@ -108,7 +108,7 @@ class Scorer:
 
 
 def _scores(tree: ScoreTree, values: list[Values], cost: Cost) -> Scores:
-    mass = float(np.exp(values[0][tree.reads[0].point]).sum())
+    mass = float(np.exp(values[0][tree.reads[0].point]).sum()) if tree.reads else 1.0
     return Scores(tree, np.stack([tree.sums(each) for each in values]), values, mass, cost)
 
 

@@ -15,6 +15,7 @@ from kernel.api import Kernel
 from kernel.backends.llama_cpp import LlamaCppBackend
 from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.decision import Decision, Stop
+from kernel.choose.outcome import Outcome, Thresholds
 from kernel.choose.question import PromptIds, Question
 from kernel.choose.rule import Rule, RuleName
 from kernel.errors import BuildError, ContextError, NoLegalOpcodeError, StoreError, UnknownModelError, UsageError
@@ -349,3 +350,17 @@ def test_the_null_prompts_of_a_guide_are_read_once_for_all_sessions(tmp_path: Pa
 def heads_of(prompt: Prompt) -> list[tuple[Part, ...]]:
     """Return the prompt and its other orders."""
     return [prompt.parts, *prompt.rotations]
+
+
+@pytest.mark.model
+def test_a_program_may_ask_how_a_choice_ends(smollm2: Kernel) -> None:
+    """A request of the house is chosen; one that has nothing to do with it is not, and says what was likeliest."""
+    options = ["heater warmer", "heater cooler", "music play"]
+
+    def ends(request: str, judge: Thresholds | None) -> Outcome:
+        null = ["Request: N/A\nCommand:"]
+        return smollm2.choose(f"Request: {request}\nCommand:", options, null=null, judge=judge).outcome
+
+    assert ends("I'm freezing", Thresholds()) is Outcome.CHOSEN
+    assert ends("what is the capital of France", None) is Outcome.CHOSEN
+    assert ends("what is the capital of France", Thresholds()) is Outcome.NONE

@@ -16,8 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 from kernel.backends.scripted import ScriptedBackend
-from kernel.choose import chooser as choose
-from kernel.choose import nulls, score
+from kernel.choose import beyond, nulls, score
 from kernel.choose.chooser import Chooser
 from kernel.choose.decision import Decision, Stop
 from kernel.choose.question import PromptIds, Question
@@ -254,7 +253,7 @@ def test_nobody_looks_beyond_where_that_costs_much_or_means_nothing(
         assert bench(rule, legal=[UP, AX], beyond=True, prior=np.zeros(3)).preferred is None
     assert bench(RuleName.EXACT, legal=[AX], beyond=True).preferred is None
     assert Bench(tools, n_ctx=3)(RuleName.EXACT, legal=[UP, AX], beyond=True).preferred is None
-    monkeypatch.setattr(choose, "WIDER", 0)
+    monkeypatch.setattr(beyond, "WIDER", 0)
     assert bench(RuleName.EXACT, legal=[UP, AX], beyond=True).preferred is None
 
 
