@@ -4,15 +4,16 @@
 
 PYTHON ?= python3
 RUN := .venv/bin/python -m
-PYTEST := $(RUN) pytest -n auto --maxprocesses 4 --dist worksteal
+PYTEST := $(RUN) pytest -rs -n auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help setup demo test test-all check lock clean
+.PHONY: help setup setup-browser demo test test-all check lock clean
 
 help:
 	@echo 'make demo      set up, then a real model plays 20 pieces of Tetris'
 	@echo 'make test      set up, then ruff, mypy and every quick test, docs included'
 	@echo 'make test-all  the same with the tests that take minutes'
 	@echo 'make setup     .venv, pinned packages, llama.cpp, the model smollm2; quick when done already'
+	@echo 'make setup-browser  a headless Chromium for the tests of the page, where apt is at hand'
 	@echo 'make clean     remove all that setup made here; models stay in your cache folder'
 	@echo 'make lock      resolve uv.lock and requirements.txt anew after a change of pyproject.toml (needs uv)'
 	@echo
@@ -21,6 +22,9 @@ help:
 
 setup: .python-is-fine
 	@$(PYTHON) scripts/bootstrap.py
+
+setup-browser: .python-is-fine
+	@$(PYTHON) scripts/browser.py
 
 demo: setup
 	@$(RUN) kernel run tetris --pieces 20
