@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -30,6 +30,20 @@ class RequestRow(Row):
 
     request: str
     answer: str
+
+
+Kind = Literal["nonsense", "beyond", "negated", "vague"]
+
+
+class NothingRow(Row):
+    """A request that nothing should answer, and of which kind it is.
+
+    `nonsense` asks for nothing that can be done, `beyond` for what none of the commands does, `negated` says what not
+    to do, and `vague` does not say what.
+    """
+
+    request: str
+    kind: Kind
 
 
 R = TypeVar("R", bound=Row)
@@ -72,3 +86,23 @@ def requests(path: Path, guide: tuple[Explained, ...]) -> list[Case]:
     """
     options = [each.words for each in guide]
     return [case(row, explained(row.request, guide), options) for row in read(path, RequestRow)]
+
+
+def nothing(path: Path, make: Callable[[str], Prompt], options: Sequence[str]) -> list[Case]:
+    """Return the cases of a file of requests that nothing should answer, in file order; their answer is empty.
+
+    Args:
+        make: gives the prompt of a request.
+        options: the commands as words.
+
+    Raises CartridgeError for a file that `read` refuses.
+    """
+    texts = tuple(f" {option}" for option in options)
+    return [
+        Case(row.id, make(row.request), texts, "", row.split, row.request, row.kind) for row in read(path, NothingRow)
+    ]
+
+
+def refusals(path: Path, guide: tuple[Explained, ...]) -> list[Case]:
+    """Return the cases of a file of requests that nothing should answer, behind the guide; see `nothing`."""
+    return nothing(path, lambda request: explained(request, guide), [each.words for each in guide])

@@ -107,7 +107,10 @@ class View(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One labelled state: what the model reads, what it may choose among, what is right; the request, if it is one."""
+    """One labelled state: what the model reads, what it may choose among, what is right; the request, if it is one.
+
+    A request that nothing should answer has a `kind` (see `kernel.casefile`) and the empty answer.
+    """
 
     id: str
     prompt: Prompt
@@ -115,6 +118,7 @@ class Case:
     answer: str
     split: str = "test"
     request: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True)

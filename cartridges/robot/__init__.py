@@ -11,7 +11,7 @@ from cartridges.robot.guide import GUIDE
 from cartridges.robot.opcodes import NAME, OPCODES
 from cartridges.robot.planner import RobotPlanner
 from cartridges.robot.view import RobotView
-from kernel.casefile import requests
+from kernel.casefile import refusals, requests
 from kernel.contract import Cartridge
 
 CASES = Path(__file__).with_name("cases.jsonl")
@@ -19,6 +19,12 @@ CASES = Path(__file__).with_name("cases.jsonl")
 
 STATES = Path(__file__).with_name("states.jsonl")
 """Labelled states of seeded games, the planner's best marked; the same holds for them."""
+
+MORE = Path(__file__).with_name("more.jsonl")
+"""Further requests of the half `dev`, to learn from."""
+
+NOTHING = Path(__file__).with_name("none.jsonl")
+"""Requests that nothing should answer."""
 
 
 def make() -> Cartridge:
@@ -34,5 +40,9 @@ def make() -> Cartridge:
         takes_requests=True,
         guide=GUIDE,
         cases=partial(requests, CASES, GUIDE),
-        more_cases={"states": lambda: states(STATES, make())},
+        more_cases={
+            "states": lambda: states(STATES, make()),
+            "more": partial(requests, MORE, GUIDE),
+            "none": partial(refusals, NOTHING, GUIDE),
+        },
     )

@@ -148,7 +148,7 @@ def cases(subject: Subject) -> str:
             which = f"{where}case {case.id}"
             if len(set(case.options)) < max(2, len(case.options)):
                 raise FaultError(f"{which}: its options are not two or more different ones: {case.options!r}")
-            if case.answer not in case.options:
+            if case.answer not in case.options and not (case.kind and not case.answer):
                 raise FaultError(f"{which}: the answer {case.answer!r} is not among its options")
             if any(text(null) == text(case.prompt.parts) for null in case.prompt.nulls):
                 raise FaultError(f"{which}: a null prompt is the prompt itself")

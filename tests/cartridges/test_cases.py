@@ -109,12 +109,17 @@ def test_home_hints_mostly_avoid_the_words_of_the_command() -> None:
     assert repeats <= 192 // 3
 
 
-def test_both_sets_of_home_are_reached_from_the_cartridge() -> None:
-    """`cases` is the everyday set, `more_cases` names the harder one."""
+def test_all_sets_of_home_are_reached_from_the_cartridge() -> None:
+    """`cases` is the everyday set, `more_cases` names the others."""
     made = make_home()
     assert made.cases is not None
     assert made.cases()[0].id == "home-001"
-    assert {name: load()[0].id for name, load in made.more_cases.items()} == {"hints": "hints-001"}
+    assert {name: load()[0].id for name, load in made.more_cases.items()} == {
+        "hints": "hints-001",
+        "more": "home-more-001",
+        "fresh": "fresh-001",
+        "none": "none-001",
+    }
 
 
 @pytest.mark.parametrize(
