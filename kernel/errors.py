@@ -82,6 +82,10 @@ class UnknownModelError(ModelError, UsageError):
     """A model that was typed wrong: no name of the catalogue, no file, no `hf:` name."""
 
 
+class NotThereError(LogError, UsageError):
+    """A session, a decision of a log or a step of it that was asked for and is not there."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'x'?` or the list of what there is, to end an error message.
 

@@ -39,10 +39,11 @@ RANKS = {
     "dispatch.log": 9,
     "dispatch.checker": 9,
     "dispatch.session": 10,
-    "dispatch.serve": 11,
-    "dispatch.cli": 12,
-    "dispatch": 13,
-    "kernel.__main__": 14,
+    "dispatch.inspector": 11,
+    "dispatch.serve": 12,
+    "dispatch.cli": 13,
+    "dispatch": 14,
+    "kernel.__main__": 15,
 }
 """The rank of each package, and of each module that stands alone in one. A module may import what has a lower rank, and
 what is of its own package; two packages of one rank do not know each other. A name that is not listed has the rank of
@@ -191,7 +192,7 @@ def test_an_author_of_opcodes_loads_little() -> None:
             "from dispatch.wire import wire\n",
             "cartridges may import ['cartridges', 'kernel']",
         ),
-        ("dispatch/log/writer.py", "from dispatch.cli.output import failing\n", "of rank 12, itself of rank 9"),
+        ("dispatch/log/writer.py", "from dispatch.cli.output import failing\n", "of rank 13, itself of rank 9"),
         ("dispatch/wire/wire.py", "from dispatch.loading import options\n", "of rank 8, itself of rank 8"),
         ("kernel/trie/trie.py", "from kernel.opcode import Opcode\n", "kernel.opcode of rank 3, itself of rank 3"),
         ("kernel/trie/trie.py", "from kernel.memory import rows\n", "kernel.memory.rows of rank 4, itself of rank 3"),

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from dispatch.cli.common import MOST_TOKENS, load_kernel
 from dispatch.loading.registry import load_all
 from dispatch.log.key import Key
-from dispatch.log.objects import ModelRecord, RuleRecord
 from dispatch.log.reader import LogReader
-from dispatch.log.records import Header
 from dispatch.log.redact import Redactor
 from dispatch.log.resume import resume
 from dispatch.log.writer import LogWriter, OnError
 from dispatch.session.decide import logged_rule
+from dispatch.session.header import By, header
 from dispatch.session.model_player import ModelPlayer
 from dispatch.session.players import PlannerPlayer, Player, RandomPlayer
 from dispatch.session.recorded import make_cartridge
@@ -107,7 +104,8 @@ def begin(wanted: Wanted, stack: ExitStack) -> Opened:
     session = Session(cartridges, _player(wanted, kernel, cartridges), seed=wanted.seed, limits=wanted.limits)
     writer = None
     if wanted.log is not None:
-        head = _header(session, kernel, wanted)
+        model = None if kernel is None else By(kernel, wanted.model, wanted.rule, wanted.wire, settings.max_tokens)
+        head = header(session, model)
         writer = stack.enter_context(
             LogWriter(wanted.log, head, redact=wanted.redactor, on_error=settings.on_log_error, key=wanted.key)
         )
@@ -148,35 +146,6 @@ def go_on(path: Path, wanted: Wanted, stack: ExitStack) -> Opened:
     player = _player(wanted, kernel, list(found.cartridges.values()))
     session = Session.resume(found, player, limits={**(head.limits or {}), **wanted.limits})
     return Opened(session, wanted, found.writer)
-
-
-def _header(session: Session, kernel: Kernel | None, wanted: Wanted) -> Header:
-    """Return the first line of a session's log."""
-    versions = {"cartridge-kernel": version("cartridge-kernel"), "python": platform.python_version()}
-    known: dict[str, Any] = {}
-    if kernel is not None:
-        rule = wanted.rule
-        versions |= {name: version(name) for name in ("llama-cpp-python", "numpy")}
-        parameters: dict[str, Any] = {"planner_weight": rule.planner_weight}
-        if rule.name == "calibrated":
-            parameters["calibration"] = rule.calibration
-        if rule.name == "sample":
-            parameters |= {"temperature": rule.temperature, "seed": rule.seed}
-        fingerprints = {"fingerprint": kernel.backend.fingerprint, "tokenizer": kernel.vocabulary.fingerprint}
-        known = {
-            "rule": RuleRecord(name=str(rule.name), parameters=parameters),
-            "wire": wanted.wire,
-            "max_tokens": wanted.settings.max_tokens,
-            "model": ModelRecord(name=wanted.model, **fingerprints),
-        }
-    return Header(
-        cartridges=session.records,
-        seed=session.seed,
-        player=session.player.name,
-        limits=dict(session.limits) or None,
-        versions=versions,
-        **known,
-    )
 
 
 def _kernel(wanted: Wanted, stack: ExitStack) -> Kernel:

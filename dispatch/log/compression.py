@@ -60,6 +60,10 @@ class DecompressedStream(io.RawIOBase):
         self._ready = self._ready[count:]
         return count
 
+    def go_on(self) -> None:
+        """Read on where the source has grown since its end was reached; what is broken stays ended."""
+        self._over = self.fault is not None
+
     def close(self) -> None:
         """Close the source too."""
         if not self.closed:

@@ -38,6 +38,10 @@ class Prompts:
         self._ids: list[int] = []
         self._nulls: tuple[int, list[list[int]]] = (0, [])
 
+    def begin(self, ids: Sequence[int]) -> None:
+        """Take these as the prompt of the decision before the next one, so that it need not be the first."""
+        self._ids = list(ids)
+
     def take(self, record: DecisionRecord) -> tuple[list[int], list[list[int]], list[list[int]]]:
         """Return all prompt ids of the next decision, of its null prompts and of its rotations; empty when not logged.
 

@@ -6,6 +6,7 @@ about the lines after a gap.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Self, get_args
@@ -47,6 +48,7 @@ class LogReader:
     Args:
         path: of the log, compressed or not.
         key: of a keyed log; without it only the checksums are looked at.
+        follow: a plain file that still grows: a last line without its newline is left for the next iteration.
 
     Raises LogError when there is nothing to read: no such file, no header, a header that was changed, a newer schema.
 
@@ -61,8 +63,9 @@ class LogReader:
         end: where the last good line ends that is no outcome.
     """
 
-    def __init__(self, path: str | Path, key: Key | None = None) -> None:
+    def __init__(self, path: str | Path, key: Key | None = None, *, follow: bool = False) -> None:
         self.path = Path(path)
+        self._follow = follow
         self.n = 0
         self.line = 0
         self.outcome: Outcome | None = None
@@ -181,6 +184,9 @@ class LogReader:
     def _next(self) -> bytes | None:
         """Return the next line that is not blank, with its newline, or None at the end."""
         while line := self._file.readline(MAX_LINE):
+            if self._follow and not line.endswith(b"\n") and len(line) < MAX_LINE:
+                self._file.seek(-len(line), os.SEEK_CUR)
+                return None
             self.line += 1
             if line.strip(b"\r\n"):
                 return line

@@ -87,18 +87,21 @@ class ModelPlayer:
     def choose(self, situation: Situation) -> Choice:
         """See Player."""
         started = time.perf_counter()
+        choice = self.answer(situation, self.kernel.ids(situation.prompt))
+        return replace(choice, model_ms=1000 * (time.perf_counter() - started))
+
+    def answer(self, situation: Situation, prompt: PromptIds) -> Choice:
+        """Choose behind ids that are given, such as those that a log has."""
         question = replace(
-            self.question(situation, self.kernel.ids(situation.prompt)),
+            self.question(situation, prompt),
             watch=self._ledger.start() if self.ledger else None,
             beyond=situation.asked and not situation.ratified,
         )
         decision = self.kernel.decide(question)
         choice = self.said(decision, situation.number)
-        elapsed = time.perf_counter() - started
         said = choice.decision or decision
         shared = said.ids[: common_prefix(decision.ids, said.ids)]  # what was written may begin with other ids
-        steps = self._ledger.ledger(shared) if self.ledger else ()
-        return replace(choice, model_ms=1000 * elapsed, ledger=steps)
+        return replace(choice, ledger=self._ledger.ledger(shared) if self.ledger else ())
 
     def question(self, situation: Situation, prompt: PromptIds) -> Question:
         """Return what a situation asks behind a prompt."""
