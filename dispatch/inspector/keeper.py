@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +22,8 @@ IDLE_SECONDS = 0.2
 """Between two looks at a file that does not grow."""
 BREATH_SECONDS = 0.001
 MOST_BREATHS = 100
+NEAR, NEAR_SECONDS = 500, 0.05
+"""An answer waits so long for engines that are so many decisions behind."""
 
 
 class Foreground:
@@ -41,11 +45,20 @@ class Foreground:
         with self._lock:
             self._busy -= 1
 
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Count an answer out that waits for the background itself."""
+        self.__exit__(None, None, None)
+        try:
+            yield
+        finally:
+            self.__enter__()
+
     def breathe(self) -> None:
         """Let others in: for a moment, and as long as an answer is being made, up to a tenth of a second."""
         for _ in range(MOST_BREATHS):
             time.sleep(BREATH_SECONDS)
-            if not self._busy:
+            if self._busy <= 0:
                 return
 
 
@@ -101,6 +114,15 @@ class Keeper:
     def wait(self, seconds: float) -> None:
         """Return when the file is read to its end for the first time, or after so many seconds."""
         self._read.wait(seconds)
+
+    def catch_up(self, n: int) -> None:
+        """Wait a moment for the check to come to decision `n`, where it is near."""
+        check = self.kept.check
+        if self._thread.is_alive() and n - check.decisions <= NEAR:
+            until = time.monotonic() + NEAR_SECONDS
+            with self._foreground.aside():
+                while check.decisions < n and check.state == "checking" and time.monotonic() < until:
+                    time.sleep(BREATH_SECONDS)
 
     def close(self) -> None:
         """End the thread and close the file."""

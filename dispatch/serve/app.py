@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from dispatch.serve import page
+from dispatch.serve import inspector, page
 from dispatch.serve.errors import RequestError, answer, as_request_error
 from dispatch.serve.security import Guard
 from dispatch.serve.services import Services
@@ -21,11 +21,13 @@ from kernel.errors import KernelError
 
 def make_app(services: Services) -> ASGIApp:
     """Return the application of a server."""
-    routes: list[BaseRoute] = [Route("/healthz", _healthz), *page.routes(services)]
+    looking = inspector.Inspector(services)
+    routes: list[BaseRoute] = [Route("/healthz", _healthz), *inspector.routes(looking), *page.routes(services)]
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        yield
+        async with looking.running():
+            yield
 
     app = Starlette(
         routes=routes,

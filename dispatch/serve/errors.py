@@ -12,6 +12,7 @@ from kernel.errors import (
     KernelError,
     LogitsError,
     ModelError,
+    NotThereError,
     UnknownCartridgeError,
     UnknownModelError,
 )
@@ -59,7 +60,7 @@ def as_request_error(error: Exception, param: str | None = None) -> RequestError
             return error
         case ContextError():
             return RequestError(str(error), param=param or "messages", code="context_length_exceeded")
-        case UnknownModelError() | UnknownCartridgeError():
+        case UnknownModelError() | UnknownCartridgeError() | NotThereError():
             return RequestError(str(error), status=404, param=param, code="not_found")
         case BackendError() | LogitsError() | ModelError():
             return RequestError(str(error), status=500, code=type(error).__name__)
