@@ -8,7 +8,7 @@ tries of a set is not timed, except where the legal set differs from step to ste
     python benchmarks/bench_decision.py --decisions 100 --threads 2
     python benchmarks/bench_decision.py --models smollm2 --sets tagged --decisions 10
 
-Prompts are those of a Tetris game that the planner plays, behind a strategy's prose, which is the same in all of them;
+Prompts are those of a Tetris game that the planner plays, behind a line of prose, which is the same in all of them;
 among literals, a request names one. Sets: `tagged` and `compact`, five keys in both wire forms; `placements`, all 34 of
 a J, L or T; `offered`, the planner's three of a piece, as `run tetris` decides; `literals`, 1,000 names.
 
@@ -18,11 +18,9 @@ Peers: see benchmarks/README.md. Run it with nothing else on the machine.
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,7 +31,6 @@ from rich.console import Console
 from rich.table import Table
 
 from dispatch.loading.registry import load
-from dispatch.loading.strategies import read, with_prose
 from dispatch.wire.form import form
 from dispatch.wire.wire import Wire
 from kernel.backends.llama_cpp import read_vocabulary
@@ -47,6 +44,10 @@ MODELS = ("smollm2", "gemma3-270m")
 SETS = ("tagged", "compact", "placements", "offered", "literals")
 LITERALS = 1_000
 PLACEMENTS = 34
+PROSE = (
+    "An even surface takes every piece. Lay pieces flat, fill the lowest place first, and never cover an empty cell:\n"
+    "a hole costs more than a cleared row is worth.\n\n"
+)
 """Of a J, L or T on a board that is not too high."""
 WARM = 2
 """Decisions that everybody makes before the clock runs."""
@@ -67,6 +68,16 @@ class Row:
     failure: str = ""
 
 
+def behind_prose(prompt: Prompt) -> Prompt:
+    """Return a prompt that begins with the prose, and so do its null prompts and its other orders."""
+    head = Part(PROSE)
+    return Prompt(
+        (head, *prompt.parts),
+        tuple((head, *null) for null in prompt.nulls),
+        tuple((head, *parts) for parts in prompt.rotations),
+    )
+
+
 def make_cases(name: str, vocabulary: Vocabulary, count: int, seed: int) -> tuple[list[Literal], list[Case]]:
     """Return a set's opcodes and so many decisions among them."""
     if name == "literals":
@@ -75,7 +86,6 @@ def make_cases(name: str, vocabulary: Vocabulary, count: int, seed: int) -> tupl
     wire = Wire([cartridge], form("tagged" if name == "tagged" else "compact"))
     instructions = commands(cartridge.name, cartridge.opcodes)
     place = {instruction: n for n, instruction in enumerate(instructions)}
-    strategy = next(iter(read(Path(sys.modules["cartridges.tetris"].__file__ or "").parent / "strategies").values()))
     assert cartridge.planner is not None
     engine = cartridge.engine()
     engine.reset(seed)
@@ -84,7 +94,7 @@ def make_cases(name: str, vocabulary: Vocabulary, count: int, seed: int) -> tupl
         assert engine.ended() is None
         options = cartridge.planner.rank(engine)
         offered = options[: cartridge.offered]
-        prompt = with_prose(cartridge.view.prompt(engine, offered), strategy)
+        prompt = behind_prose(cartridge.view.prompt(engine, offered))
         legal = [o.instruction for o in offered] if name == "offered" else list(engine.legal())
         if name != "placements" or len(legal) == PLACEMENTS:
             cases.append(_case(vocabulary, prompt, sorted(place[instruction] for instruction in legal)))

@@ -151,7 +151,7 @@ def home_heads() -> Lines:
 
 @table
 def strategies() -> Lines:
-    """What prose before the prompt moves."""
+    """What prose before the prompt moved, when cartridges had any."""
     yield ["cartridge", "marks", "strategy", "moved (95 %)", "planner's best (95 %)"]
     for row in result("strategies")["rows"]:
         cells = [span(row[key], row["states"], *row[f"{key}_95"]) for key in ("moved", "best")]

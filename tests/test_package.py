@@ -21,12 +21,10 @@ OPENED = {
     "cartridges/home/hints.jsonl",
     "cartridges/robot/cases.jsonl",
     "cartridges/scavenger/cases.jsonl",
-    "cartridges/scavenger/strategies/pit-wary.md",
     "cartridges/template/README.md",
     "cartridges/template/cases.jsonl",
     "cartridges/template/pyproject.toml",
     "cartridges/template/test_template.py",
-    "cartridges/tetris/strategies/flat-stacker.md",
     "dispatch/session/completions.jsonl",
     "dispatch/wire/character.schema.json",
     *(f"{package}/py.typed" for package in PACKAGES),
@@ -141,6 +139,8 @@ def test_the_installed_packages_are_typed_for_a_users_program(environment: Path)
     programs = {"program.py": PROGRAM, "page.py": "".join(each.source for each in page), "mistaken.py": MISTAKEN}
     for name, text in programs.items():
         (environment / name).write_text(text, encoding="utf-8")
+    if (known := ROOT / ".mypy_cache").is_dir():  # what `make check` knows of other packages; ours are held by content
+        shutil.copytree(known, environment / ".mypy_cache")
     python = environment / "env" / "bin" / "python"
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file", "", "--python-executable", str(python)]
     done = subprocess.run([*command, *programs], cwd=environment, capture_output=True, text=True, timeout=300)

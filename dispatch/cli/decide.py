@@ -11,15 +11,12 @@ import typer
 from dispatch.cli.common import N_CTX, load_kernel, make_rule
 from dispatch.cli.output import print_json, print_rows, say, working
 from dispatch.log.key import Key
-from dispatch.log.objects import CartridgeRecord
 from dispatch.log.reader import LogReader
-from dispatch.log.records import Header
 from dispatch.log.replay import MakeCartridge
 from dispatch.session.decide import DecideReport, Divergence, changes, decide_again, logged_rule
 from dispatch.session.model_player import ModelPlayer
 from dispatch.wire.form import form
 from dispatch.wire.wire import Wire
-from kernel.contract import Cartridge
 from kernel.errors import UsageError
 
 
@@ -29,7 +26,6 @@ def decide_file(
     model: str | None,
     rule: str | None,
     *,
-    strategy: str | None,
     tolerance: float,
     last: int | None,
     threads: int | None,
@@ -43,13 +39,11 @@ def decide_file(
     if model is None and header.model is None:
         raise UsageError(f"replay: the {header.player} played this log; name the model that decides with --model")
     name = model or (header.model.name if header.model else "")
-    make, restrategized = (make, ()) if strategy is None else _under(make, header, strategy)
     chosen = make_rule(rule) if rule else logged_rule(header) or make_rule(None)
     cartridges = [make(record) for record in header.cartridges]
     with load_kernel(name, n_ctx=n_ctx or N_CTX, threads=threads) as kernel:
         player = ModelPlayer(kernel, Wire(cartridges, form(header.wire or "compact")), cartridges, chosen)
         changed = changes(header, kernel, name, chosen, {"llama-cpp-python": version("llama-cpp-python")})
-        changed += restrategized
         with working("deciding again"):
             found = decide_again(path, make, player, changed, tolerance=tolerance, last=last, key=key)
     if as_json:
@@ -57,16 +51,6 @@ def decide_file(
     else:
         _tell(found)
     raise typer.Exit(0 if found.good else 1)
-
-
-def _under(make: MakeCartridge, header: Header, strategy: str) -> tuple[MakeCartridge, tuple[str, ...]]:
-    """Return a maker of cartridges that follow a strategy, and what that changes in the log's."""
-    logged = [str((record.options or {}).get("strategy", "none")) for record in header.cartridges]
-
-    def remake(record: CartridgeRecord) -> Cartridge:
-        return make(record.model_copy(update={"options": {**(record.options or {}), "strategy": strategy}}))
-
-    return remake, tuple(f"strategy: {then} then, {strategy} now" for then in dict.fromkeys(logged) if then != strategy)
 
 
 def _tell(found: DecideReport) -> None:

@@ -35,7 +35,6 @@ Sets = Annotated[
 Models = Annotated[list[str] | None, typer.Option("--model", "-m", help="Model; give it several times for several.")]
 Rules = Annotated[list[str] | None, typer.Option("--rule", help="Rule; give it several times for several.")]
 Split = Annotated[str, typer.Option(help="Which part: test, dev or all.")]
-Strategy = Annotated[str | None, typer.Option(help="A strategy of the cartridge, added to its prompts.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the JSON line only.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Also write the JSON to this file.")]
 
@@ -45,7 +44,6 @@ def eval_command(
     models: Models = None,
     rules: Rules = None,
     split: Split = "test",
-    strategy: Strategy = None,
     as_json: AsJson = False,
     output: Output = None,
 ) -> None:
@@ -59,7 +57,7 @@ def eval_command(
         if split not in ("test", "dev", "all"):
             raise UsageError(f"no split {split!r}; there is: test, dev, all")
         made = {text: make_rule(text) for text in rules or map(str, list(RuleName)[:3])}
-        cases = {name: _cases(name, strategy) for name in sets or ["tetris", "home", "choose"]}
+        cases = {name: _cases(name) for name in sets or ["tetris", "home", "choose"]}
         if output is not None and (output.is_dir() or not output.parent.is_dir()):
             raise UsageError(f"eval: {str(output)!r} cannot be written; give a file in a folder that is there")
         results = []
@@ -92,27 +90,24 @@ def _show_failed(results: list[Result]) -> None:
         print_rows(["model", "set", "rule", "failed case", "right", "chosen", "margin"], rows)
 
 
-def _cases(name: str, strategy: str | None) -> list[Case]:
+def _cases(name: str) -> list[Case]:
     if name == "choose":
         from dispatch.session.completions import cases
 
         return list(cases())
     if "+" in name:
-        if strategy is not None:
-            raise UsageError(f"{name!r}: requests to several cartridges are read without a strategy")
         return cases_of_all([_cartridge(one) for one in dict.fromkeys(name.split("+"))])
     owner, more = SETS.get(name, (name, ""))
-    options = {} if strategy is None else {"strategy": strategy}
-    cartridge = _cartridge(owner, **options)
+    cartridge = _cartridge(owner)
     made = cartridge.more_cases.get(more) if more else cartridge.cases
     if made is None:
         raise UsageError(f"{name!r} has no labelled cases{did_you_mean(name, SETS)}")
     return list(made())
 
 
-def _cartridge(name: str, **options: str) -> Cartridge:
+def _cartridge(name: str) -> Cartridge:
     try:
-        return load(name, **options)
+        return load(name)
     except UnknownCartridgeError as error:
         raise UsageError(
             f"no set {name!r}{did_you_mean(name, SETS)}; any cartridge with cases is a set, too"

@@ -30,7 +30,7 @@ from dispatch.log.key import Key
 from dispatch.log.reader import LogReader
 from dispatch.log.replay import MakeCartridge, Replay, replay
 from dispatch.log.report import ReplayReport
-from dispatch.session.recorded import make_cartridge
+from dispatch.session.recorded import replayed_cartridge
 from kernel.choose.decision import TOLERANCE
 from kernel.errors import UsageError
 
@@ -67,10 +67,6 @@ OtherContext = Annotated[
         show_default=str(N_CTX),
     ),
 ]
-OtherStrategy = Annotated[
-    str | None,
-    typer.Option("--strategy", help="Of --decide: another strategy, by its id.", show_default="the log's"),
-]
 Tolerance = Annotated[
     float, typer.Option(help="Of --decide: choices with a smaller margin may come out differently.", min=0.0, max=1e6)
 ]
@@ -91,7 +87,6 @@ def replay_command(
     decide: Again = False,
     model: OtherModel = None,
     rule: OtherRule = None,
-    strategy: OtherStrategy = None,
     tolerance: Tolerance = TOLERANCE,
     threads: Threads = None,
     n_ctx: OtherContext = None,
@@ -106,7 +101,7 @@ def replay_command(
     another margin, by more than the tolerance.
     """
     console = output.console()
-    make = partial(make_cartridge, specs=cartridge or ())
+    make = partial(replayed_cartridge, specs=cartridge or ())
     with failing():
         if speed <= 0:
             raise UsageError(f"replay: --speed {speed:g} is not above 0")
@@ -119,11 +114,11 @@ def replay_command(
             if len(files) > 1 or step:
                 raise UsageError("replay: --decide takes one file, without --step")
             decide_file(
-                files[0], make, model, rule, strategy=strategy, tolerance=tolerance, last=last, threads=threads,
+                files[0], make, model, rule, tolerance=tolerance, last=last, threads=threads,
                 n_ctx=n_ctx, key=key, as_json=as_json,
             )  # fmt: skip
-        if any(given is not None for given in (model, rule, strategy, threads, n_ctx)):
-            raise UsageError("replay: --model, --rule, --strategy, --threads and --n-ctx need --decide")
+        if any(given is not None for given in (model, rule, threads, n_ctx)):
+            raise UsageError("replay: --model, --rule, --threads and --n-ctx need --decide")
         if step:
             reports = [_step(files[0], make, console, first, key)]
         elif headless or as_json or len(files) > 1:

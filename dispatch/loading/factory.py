@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dispatch.loading import importing, options, strategies
+from dispatch.loading import importing, options
 from dispatch.loading.error_line import error_line
 from kernel.contract import Cartridge
 from kernel.errors import CartridgeError, KernelError
@@ -18,9 +18,6 @@ from kernel.opcode import NAME, Opcode
 VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")
 PATH = re.compile(r"[/\\]|^[.~]|\.py(:\w+)?$")
 """What makes a text a folder or a file rather than a module."""
-
-STRATEGY = "strategy"
-"""The option that every cartridge with a folder `strategies` takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +69,10 @@ class Factory:
             head, _, tail = target.partition(":")
             module = importing.by_name(head.strip(), self.where)
         self._make: Callable[..., Any] = importing.function(module, tail.strip() or importing.MAKE, self.where)
-        file = getattr(module, "__file__", None)
-        self._folder = Path(file).parent / strategies.FOLDER if file else None
-
-    def strategies(self) -> dict[str, strategies.Strategy]:
-        """Return the strategies by id; raises CartridgeError for a file that is none."""
-        return strategies.read(self._folder) if self._folder is not None else {}
 
     def takes(self, name: str) -> bool:
         """Return whether it has an option of that name."""
-        return options.takes(self._make, name) or (name == STRATEGY and bool(self.strategies()))
+        return options.takes(self._make, name)
 
     def accepts(self, name: str, value: object) -> bool:
         """Return whether it has an option of that name that can have that value."""
@@ -89,14 +80,11 @@ class Factory:
 
     def options(self) -> set[str]:
         """Return the names of its options; one that takes any name adds none."""
-        return options.names(self._make) | ({STRATEGY} if self.strategies() else set())
+        return options.names(self._make)
 
     def cartridge(self, given: Mapping[str, object]) -> Cartridge:
         """Make it with options; see `Registry.load` for the errors."""
-        given = dict(given)
-        chosen = None if options.takes(self._make, STRATEGY) else given.pop(STRATEGY, None)
-        known = self.strategies()
-        ready = options.checked(self._make, given, self.where, also=[STRATEGY] if known else [])
+        ready = options.checked(self._make, given, self.where)
         try:
             made = self._make(**ready)
         except KernelError:
@@ -106,9 +94,6 @@ class Factory:
         except BaseException as error:  # of the author's code; SystemExit among them
             raise CartridgeError(f"{self.where} cannot be made: {error_line(error)}") from error
         cartridge = self._checked(made)
-        if chosen is not None:
-            cartridge = strategies.choose(cartridge, known, str(chosen))
-            ready[STRATEGY] = str(chosen)
         return replace(cartridge, options={**cartridge.options, **ready}) if ready else cartridge
 
     def _checked(self, made: object) -> Cartridge:

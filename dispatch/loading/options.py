@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -39,14 +39,11 @@ def accepts(make: Callable[..., Any], name: str, value: object) -> bool:
     return True
 
 
-def checked(
-    make: Callable[..., Any], given: Mapping[str, object], where: str, *, also: Iterable[str] = ()
-) -> dict[str, Any]:
+def checked(make: Callable[..., Any], given: Mapping[str, object], where: str) -> dict[str, Any]:
     """Return the options as `make` is annotated to take them: text that says a number becomes that number.
 
     Args:
         where: begins the errors.
-        also: names that somebody else takes care of, for the hint.
     Raises:
         UsageError: an option that `make` does not have, a value that it does not take, or one missing.
 
@@ -58,7 +55,7 @@ def checked(
     kernel.errors.UsageError: chess has no option 'sise'; did you mean 'size'?
     """
     if unknown := [name for name in given if not takes(make, name)]:
-        raise UsageError(f"{where} has no option {unknown[0]!r}{did_you_mean(unknown[0], names(make) | set(also))}")
+        raise UsageError(f"{where} has no option {unknown[0]!r}{did_you_mean(unknown[0], names(make))}")
     if missing := [n for n, p in _names(make).items() if n is not ... and p.default is p.empty and n not in given]:
         raise UsageError(f"{where} needs the option {missing[0]!r}")
     hints = _hints(make)

@@ -19,12 +19,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dispatch.loading.factory import PATH, STRATEGY, VERSION, Factory, Source
+from dispatch.loading.factory import PATH, VERSION, Factory, Source
 from kernel.contract import Cartridge
 from kernel.errors import CartridgeError, KernelError, UnknownCartridgeError, UsageError, did_you_mean
 from kernel.opcode import NAME
 
-__all__ = ["GROUP", "STRATEGY", "Registry", "ScanResult", "Source", "load", "load_all"]
+__all__ = ["GROUP", "Registry", "ScanResult", "Source", "load", "load_all"]
 
 GROUP = "cartridge_kernel.cartridges"
 
@@ -65,8 +65,7 @@ class Registry:
     def load(self, spec: str, **given: object) -> Cartridge:
         """Make the cartridge that `spec` stands for, as `find` reads it, with options for its `make`.
 
-        Text is turned into what an option is annotated with (`"3"` into 3). Any cartridge with a folder `strategies`
-        takes `strategy`, the id of one.
+        Text is turned into what an option is annotated with (`"3"` into 3).
 
         Raises:
             UsageError: an option that it does not have, or a value that the option does not take.
@@ -163,22 +162,10 @@ def load_all(specs: Sequence[str], **given: object) -> list[Cartridge]:
 
 
 def _shares(factories: Sequence[Factory], given: Mapping[str, object]) -> Iterator[dict[str, object]]:
-    """Yield for each factory the options that are its own.
-
-    A strategy goes to those that have it by that id, another value to those that take it, if there is one.
-    """
+    """Yield for each factory the options that are its own: a value goes to those that take it, if there is one."""
     if len(factories) == 1:
         yield dict(given)
         return
-    strategy = given.get(STRATEGY)
-    known = [factory.strategies() for factory in factories]
-    if strategy is not None and not any(strategy in ids for ids in known):
-        everything = [i for ids in known for i in ids]
-        raise UsageError(f"no strategy {strategy!r} of these cartridges{did_you_mean(str(strategy), everything)}")
     fitting = {n for n, v in given.items() if any(factory.accepts(n, v) for factory in factories)}
-    for factory, ids in zip(factories, known, strict=True):
-        yield {
-            n: v
-            for n, v in given.items()
-            if (v in ids if n == STRATEGY else factory.accepts(n, v) if n in fitting else factory.takes(n))
-        }
+    for factory in factories:
+        yield {n: v for n, v in given.items() if (factory.accepts(n, v) if n in fitting else factory.takes(n))}

@@ -111,7 +111,7 @@ def decide_again(
         last: stop after this decision.
         key: of a keyed log.
     """
-    read_ids = not any(text.startswith(("tokenizer", "strategy")) for text in changed)
+    read_ids = not any(text.startswith("tokenizer") for text in changed)
     ranked: list[tuple[bool, bool]] = []
     gains: list[float] = []
     with LogReader(path, key) as reader:

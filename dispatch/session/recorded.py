@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from dispatch.loading import registry
 from dispatch.log.objects import CartridgeRecord
 from kernel.contract import Cartridge
-from kernel.errors import CartridgeError, UnknownCartridgeError
+from kernel.errors import CartridgeError, UnknownCartridgeError, UsageError
 from kernel.opcode import NAME
+
+PROSE = "strategy"
+"""Option of cartridges in logs of earlier versions: prose that stood before their prompts."""
 
 
 def make_cartridge(record: CartridgeRecord, specs: Sequence[str] = ()) -> Cartridge:
@@ -31,3 +34,17 @@ def make_cartridge(record: CartridgeRecord, specs: Sequence[str] = ()) -> Cartri
         return registry.load(exact if exact in known else record.name, **options)
     except UnknownCartridgeError as error:
         raise CartridgeError(f"{error}; the log was played with it: name it with --cartridge") from error
+
+
+def replayed_cartridge(record: CartridgeRecord, specs: Sequence[str] = ()) -> Cartridge:
+    """Build it for a replay: as `make_cartridge`, but without the option PROSE where it is not taken any more.
+
+    No state depends on that prose; what a model would read does, so a session is not gone on with without it.
+    """
+    try:
+        return make_cartridge(record, specs)
+    except UsageError:
+        options = dict(record.options or {})
+        if options.pop(PROSE, None) is None:
+            raise
+        return make_cartridge(record.model_copy(update={"options": options}), specs)

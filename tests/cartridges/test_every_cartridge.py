@@ -1,9 +1,8 @@
-"""Every cartridge of the registry, with every opcode set and strategy, keeps the contract."""
+"""Every cartridge of the registry, with every opcode set, keeps the contract."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -11,16 +10,14 @@ from cartridges.home.opcodes import SETS
 from cartridges.tetris.opcodes import OPCODES
 from dispatch.checker import Status
 from dispatch.cli.check import PREFERRED, check
-from dispatch.loading.factory import Factory
-from dispatch.loading.registry import STRATEGY, Registry, load
-from kernel.backends.llama_cpp import read_vocabulary
+from dispatch.loading.registry import Registry, load
 from kernel.text.vocabulary import Vocabulary
 
 OPTIONS: dict[str, list[dict[str, str]]] = {
     "tetris": [{"opcodes": name} for name in OPCODES],
     "home": [{"opcodes": name} for name in SETS],
 }
-"""Options that make a cartridge of another kind; strategies are found by themselves."""
+"""Options that make a cartridge of another kind."""
 
 NEEDED = {
     "Every planned move is legal and reached": "planner",
@@ -37,8 +34,6 @@ def variants() -> Iterator[tuple[str, dict[str, str]]]:
     for source in registry.sources:
         for options in OPTIONS.get(source.name, [{}]):
             yield source.id, options
-        for strategy in Factory(source).strategies():
-            yield source.id, {STRATEGY: strategy}
     yield "cartridges.template", {}
 
 
@@ -48,9 +43,9 @@ def label(value: object) -> str:
 
 
 @pytest.fixture(scope="module")
-def vocabularies(vocab_ggufs: dict[str, Path]) -> dict[str, Vocabulary]:
+def vocabularies(load: Callable[[str], Vocabulary]) -> dict[str, Vocabulary]:
     """Three real tokenizers of different kinds."""
-    return {name: read_vocabulary(vocab_ggufs[name]) for name in PREFERRED}
+    return {name: load(name) for name in PREFERRED}
 
 
 @pytest.mark.parametrize(("name", "options"), list(variants()), ids=label)
@@ -58,8 +53,7 @@ def test_the_checker_finds_nothing_wrong(
     name: str, options: dict[str, str], vocabularies: dict[str, Vocabulary]
 ) -> None:
     """No finding has failed, on three vocabularies, in two wire forms, in two processes."""
-    brief = {"steps": 50, "seeds": (0,)} if STRATEGY in options else {}
-    report = check(name, options, vocabularies, **brief)  # type: ignore[arg-type]
+    report = check(name, options, vocabularies)
     assert report.ok, str(report)
     skipped = {finding.check for finding in report.findings if finding.status is Status.SKIPPED}
     made = load(name, **options)

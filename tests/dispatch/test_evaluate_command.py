@@ -67,7 +67,6 @@ def test_requests_to_several_cartridges_are_one_set(knowing: None, tmp_path: Pat
         (["tetriss"], "no set 'tetriss'; did you mean 'tetris'?"),
         (["home+scavengr"], "no set 'scavengr'"),
         (["home+tetris"], "'tetris' has no labelled requests"),
-        (["home+robot", "--strategy", "x"], "'home+robot': requests to several cartridges are read without a strategy"),
         (["home", "--split", "train"], "no split 'train'; there is: test, dev, all"),
         (["home", "--rule", "best"], "no rule 'best'"),
     ],

@@ -177,7 +177,7 @@ def follow(folder: Path, *, model: bool) -> int:
 
 def test_the_page_makes_a_working_cartridge_exactly_as_it_stands(tmp_path: Path) -> None:
     """Every file is written and every command run but the one that needs a model; outputs are those on the page."""
-    assert follow(tmp_path, model=False) == 9
+    assert follow(tmp_path, model=False) == 8
     assert "template" not in (tmp_path / "garden" / "engine.py").read_text("utf-8")
 
 
@@ -185,7 +185,7 @@ def test_the_page_makes_a_working_cartridge_exactly_as_it_stands(tmp_path: Path)
 @pytest.mark.model
 def test_the_page_ends_in_a_ratified_decision(tmp_path: Path, smollm2_path: Path) -> None:
     """The same with the default model; it waters the garden until the rules end it."""
-    assert follow(tmp_path, model=True) == 10
+    assert follow(tmp_path, model=True) == 9
 
 
 def test_the_page_names_every_check_in_its_order() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from dispatch.loading import strategies
 from kernel.casefile import RequestRow, read
 from kernel.errors import CartridgeError
 
@@ -103,22 +102,17 @@ def test_options_are_parted_at_line_ends_only(place: Path, forked: Forked) -> No
 
 
 @pytest.mark.parametrize("form", [*GOOD, *BAD])
-def test_case_files_and_strategies_are_read_alike(tmp_path: Path, form: str) -> None:
-    """The files that lie beside a cartridge."""
+def test_case_files_are_read_alike(tmp_path: Path, form: str) -> None:
+    """Those that lie beside a cartridge."""
     case = '{"id":"a","split":"dev","request":"x","answer":"y"}\n{"id":"b","split":"dev","request":"x","answer":"z"}\n'
-    prose = "---\nid: bold\nname: Bold\nsummary: Dare.\n---\nTake\nrisks.\n"
     make_bytes = GOOD[form] if form in GOOD else BAD[form][0]
     (tmp_path / "cases.jsonl").write_bytes(make_bytes(case))
-    (tmp_path / "bold.md").write_bytes(make_bytes(prose))
     if form in GOOD:
         assert [row.answer for row in read(tmp_path / "cases.jsonl", RequestRow)] == ["y", "z"]
-        assert strategies.read(tmp_path)["bold"].prose == "Take\nrisks."
         return
-    for what, name in ((lambda: read(tmp_path / "cases.jsonl", RequestRow), "cases.jsonl"),
-                       (lambda: strategies.read(tmp_path), "bold.md")):  # fmt: skip
-        with pytest.raises(CartridgeError) as error:
-            what()
-        assert f"{name}{BAD[form][1]}" in str(error.value)
+    with pytest.raises(CartridgeError) as error:
+        read(tmp_path / "cases.jsonl", RequestRow)
+    assert f"cases.jsonl{BAD[form][1]}" in str(error.value)
 
 
 @pytest.mark.parametrize(
