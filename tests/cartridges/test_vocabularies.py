@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 from dispatch.loading.registry import load
 from dispatch.wire.form import FORMS
 from dispatch.wire.wire import Wire
-from kernel.backends.llama_cpp import read_vocabulary
 from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.chooser import Chooser
 from kernel.choose.question import PromptIds, Question
@@ -50,11 +50,6 @@ def literals(form: str) -> dict[str, tuple[Literal, ...]]:
         wire = Wire([cartridge], FORMS[form])
         out[name] = tuple(wire.literal(instruction) for instruction in commands(cartridge.name, cartridge.opcodes))
     return out
-
-
-@functools.cache
-def vocabulary(path: Path) -> Vocabulary:
-    return read_vocabulary(path)
 
 
 class Wish:
@@ -97,10 +92,12 @@ def test_the_list_of_vocabularies_is_whole(vocab_ggufs: dict[str, Path]) -> None
 
 @pytest.mark.parametrize("form", list(FORMS))
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in REFUSED])
-def test_every_opcode_is_exact_and_chosen_when_it_is_wanted(vocab_ggufs: dict[str, Path], name: str, form: str) -> None:
+def test_every_opcode_is_exact_and_chosen_when_it_is_wanted(
+    load: Callable[[str], Vocabulary], name: str, form: str
+) -> None:
     """Of both sets of tetris, home, robot and scavenger: the path's bytes are the text, none starts with BOS or holds a
     control id, and exact and greedy both take the opcode that the model wants, in one pass for exact."""
-    vocab = vocabulary(vocab_ggufs[name])
+    vocab = load(name)
     prompt = vocab.plain("Do:")
     wish = Wish(len(vocab), len(prompt))
     for cartridge, texts in literals(form).items():
@@ -120,7 +117,7 @@ def test_every_opcode_is_exact_and_chosen_when_it_is_wanted(vocab_ggufs: dict[st
 
 
 @pytest.mark.parametrize("name", list(REFUSED))
-def test_tokenizers_that_lose_text_refuse_and_say_what_came_back(vocab_ggufs: dict[str, Path], name: str) -> None:
+def test_tokenizers_that_lose_text_refuse_and_say_what_came_back(load: Callable[[str], Vocabulary], name: str) -> None:
     """Expected and actual bytes stand in the message."""
     with pytest.raises(BuildError, match=r"text does not round-trip: expected b.*, its pieces join to b"):
-        OpcodeSet(literals("compact")["home"], vocabulary(vocab_ggufs[name]))
+        OpcodeSet(literals("compact")["home"], load(name))

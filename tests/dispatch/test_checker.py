@@ -9,7 +9,6 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import pytest
@@ -20,7 +19,6 @@ from dispatch.checker.run import name_of
 from dispatch.checker.subject import part, trace
 from dispatch.wire.form import FORMS
 from dispatch.wire.wire import Wire
-from kernel.backends.llama_cpp import read_vocabulary
 from kernel.contract import Cartridge, Case, Engine, Option
 from kernel.errors import IllegalInstructionError, UsageError, WireError
 from kernel.opcode import Instruction, Opcode, words
@@ -117,9 +115,9 @@ def faults(report: Report) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def vocabularies(vocab_ggufs: dict[str, Path]) -> dict[str, Vocabulary]:
+def vocabularies(load: Callable[[str], Vocabulary]) -> dict[str, Vocabulary]:
     """One vocabulary whose control tokens have text."""
-    return {"qwen2": read_vocabulary(vocab_ggufs["qwen2"])}
+    return {"qwen2": load("qwen2")}
 
 
 def wires(cartridge: Cartridge) -> dict[str, Wire]:

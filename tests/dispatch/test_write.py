@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,15 @@ from dispatch.cli import app
 from dispatch.cli import write as command
 from dispatch.wire.value import SCHEMA, write
 from kernel.api import Kernel
-from kernel.backends.llama_cpp import LlamaCppBackend, read_vocabulary
+from kernel.backends.llama_cpp import LlamaCppBackend
 from kernel.backends.scripted import ScriptedBackend
 from kernel.errors import OpcodeError
 from kernel.text.vocabulary import Vocabulary
 
 
 @pytest.fixture(scope="module")
-def vocabulary(vocab_ggufs: dict[str, Path]) -> Vocabulary:
-    return read_vocabulary(vocab_ggufs["gpt-2"])
+def vocabulary(load: Callable[[str], Vocabulary]) -> Vocabulary:
+    return load("gpt-2")
 
 
 def noise(vocabulary: Vocabulary, seed: int) -> Kernel:

@@ -9,16 +9,14 @@ import json
 import os
 import random
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 
 import jsonschema
 import pytest
 import referencing.exceptions
 
-from kernel.backends.llama_cpp import read_vocabulary
 from kernel.errors import BuildError, ContextError
 from kernel.opcode.opcode import SchemaOpcode
 from kernel.opcode.tools import read_tools
@@ -37,9 +35,9 @@ SECONDS = 30
 
 
 @pytest.fixture(scope="module")
-def vocabulary(vocab_ggufs: dict[str, Path]) -> Vocabulary:
+def vocabulary(load: Callable[[str], Vocabulary]) -> Vocabulary:
     """A real tokenizer."""
-    return read_vocabulary(vocab_ggufs["gpt-2"])
+    return load("gpt-2")
 
 
 @contextmanager

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import jsonschema
 import pytest
 
-from kernel.backends.llama_cpp import read_vocabulary
 from kernel.errors import OpcodeError
 from kernel.opcode import Opcode
 from kernel.shape.numbers import spelled
@@ -24,9 +23,9 @@ KEYWORDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
 
 
 @pytest.fixture(scope="module", params=["gpt-2", "llama-spm"])
-def vocabulary(request: pytest.FixtureRequest, vocab_ggufs: dict[str, Path]) -> Vocabulary:
+def vocabulary(request: pytest.FixtureRequest, load: Callable[[str], Vocabulary]) -> Vocabulary:
     """Two real tokenizers: one cuts digits in groups, the other one by one."""
-    return read_vocabulary(vocab_ggufs[request.param])
+    return load(request.param)
 
 
 def ranges() -> list[dict[str, float]]:

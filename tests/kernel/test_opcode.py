@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import itertools
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 import pytest
@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dispatch.wire.form import FORMS, form
 from dispatch.wire.wire import Wire
-from kernel.backends.llama_cpp import read_vocabulary
 from kernel.contract import Cartridge
 from kernel.errors import OpcodeError
 from kernel.opcode import Halt, Instruction, Opcode
 from kernel.shape.listing import texts
+from kernel.text.vocabulary import Vocabulary
 from kernel.write.matcher import Matcher
 from kernel.write.stages import Stages
 
@@ -196,9 +196,9 @@ def test_the_halt_has_one_instance() -> None:
     assert {value.instruction(name) for value in Halt.instances() for name in ("a", "b")} == {Instruction("", "halt")}
 
 
-def test_open_and_finite_opcodes_compile_together(vocab_ggufs: dict[str, Path]) -> None:
+def test_open_and_finite_opcodes_compile_together(load: Callable[[str], Vocabulary]) -> None:
     """One chain for a whole cartridge: the first id tells the opcodes apart, the slot comes when it is reached."""
-    vocabulary = read_vocabulary(vocab_ggufs["qwen2"])
+    vocabulary = load("qwen2")
     opcodes: list[Any] = [*FINITE, Remind]
     stages = Stages([form("compact").shape("toy", opcode) for opcode in opcodes], vocabulary)
     for text in (

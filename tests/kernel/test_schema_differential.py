@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-from pathlib import Path
+from collections.abc import Callable
 
 import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.backends.llama_cpp import read_vocabulary
 from kernel.errors import ContextError
 from kernel.opcode import Opcode
 from kernel.shape.numbers import spelled
@@ -28,9 +27,9 @@ OPENER, CLOSER = "<|call|>", "<|/call|>"
 
 
 @pytest.fixture(scope="module")
-def vocabulary(vocab_ggufs: dict[str, Path]) -> Vocabulary:
+def vocabulary(load: Callable[[str], Vocabulary]) -> Vocabulary:
     """A real tokenizer."""
-    return read_vocabulary(vocab_ggufs["gpt-2"])
+    return load("gpt-2")
 
 
 def differ(seed: int, vocabulary: Vocabulary) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import jsonschema
 import pytest
 
 from dispatch.wire.form import form
-from kernel.backends.llama_cpp import read_vocabulary
 from kernel.errors import OpcodeError
 from kernel.opcode import Opcode
 from kernel.shape.json_schema import read_value
@@ -26,9 +25,9 @@ DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 
 
 @pytest.fixture(scope="module")
-def vocabulary(vocab_ggufs: dict[str, Path]) -> Vocabulary:
+def vocabulary(load: Callable[[str], Vocabulary]) -> Vocabulary:
     """A real tokenizer."""
-    return read_vocabulary(vocab_ggufs["gpt-2"])
+    return load("gpt-2")
 
 
 def calls(stages: Stages, count: int) -> list[str]:

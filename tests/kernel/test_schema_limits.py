@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import jsonschema
 import pytest
 
-from kernel.backends.llama_cpp import read_vocabulary
 from kernel.errors import OpcodeError
 from kernel.opcode.tools import read_tools
 from kernel.shape.document import child, places
@@ -27,9 +26,9 @@ Schema = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def vocabulary(vocab_ggufs: dict[str, Path]) -> Vocabulary:
+def vocabulary(load: Callable[[str], Vocabulary]) -> Vocabulary:
     """A real tokenizer."""
-    return read_vocabulary(vocab_ggufs["gpt-2"])
+    return load("gpt-2")
 
 
 def doubling(last: int, keyword: str) -> Schema:

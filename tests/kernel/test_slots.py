@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import jsonschema
 import numpy as np
 import pytest
 
-from kernel.backends.llama_cpp import read_vocabulary
 from kernel.backends.scripted import ScriptedBackend
 from kernel.canon import canonical
 from kernel.errors import ContextError, NoLegalOpcodeError
@@ -31,8 +30,8 @@ Schema = dict[str, Any]
 
 
 @pytest.fixture(scope="module", params=["gpt-2", "llama-spm"])
-def vocabulary(request: pytest.FixtureRequest, vocab_ggufs: dict[str, Path]) -> Vocabulary:
-    return read_vocabulary(vocab_ggufs[request.param])
+def vocabulary(request: pytest.FixtureRequest, load: Callable[[str], Vocabulary]) -> Vocabulary:
+    return load(request.param)
 
 
 NODE = {
@@ -299,9 +298,9 @@ def test_a_cap_is_honoured_on_both_sides(length: int, vocabulary: Vocabulary) ->
         assert holds(grammar, f"{text}\n") == (count <= length)
 
 
-def test_a_half_written_character_is_completed_when_the_budget_ends(vocab_ggufs: dict[str, Path]) -> None:
+def test_a_half_written_character_is_completed_when_the_budget_ends(load: Callable[[str], Vocabulary]) -> None:
     """A llama takes several byte tokens; wherever it is cut, the closing makes a whole text of it."""
-    vocabulary = read_vocabulary(vocab_ggufs["gpt-2"])
+    vocabulary = load("gpt-2")
     stages = compiled({"properties": {"text": {"type": "string"}}, "required": ["text"]}, vocabulary)
     ids = vocabulary.plain('<|call|>toy.note {"text":"🦙')
     for end in range(len(ids) - 4, len(ids) + 1):

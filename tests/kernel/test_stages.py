@@ -6,7 +6,7 @@ import json
 import random
 import statistics
 import time
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.backends.llama_cpp import read_vocabulary
 from kernel.canon import canonical
 from kernel.errors import BuildError, ContextError, NoLegalOpcodeError
 from kernel.shape.json_schema import read_value
@@ -30,8 +29,8 @@ CLOSER = "\n@toy\n"
 
 
 @pytest.fixture(scope="module", params=["gpt-2", "llama-spm", "qwen2"])
-def vocabulary(request: pytest.FixtureRequest, vocab_ggufs: dict[str, Path]) -> Vocabulary:
-    return read_vocabulary(vocab_ggufs[request.param])
+def vocabulary(request: pytest.FixtureRequest, load: Callable[[str], Vocabulary]) -> Vocabulary:
+    return load(request.param)
 
 
 def place(**bounds: int) -> Shape:
@@ -80,7 +79,7 @@ whole = st.tuples(
 
 @settings(max_examples=60, deadline=None)
 @given(drawn=whole, limit=st.sampled_from([1, 6, 40]))
-def test_the_paths_are_the_texts_of_the_shape(vocab_ggufs: dict[str, Path], drawn: Any, limit: int) -> None:
+def test_the_paths_are_the_texts_of_the_shape(load: Callable[[str], Vocabulary], drawn: Any, limit: int) -> None:
     """Whatever is cut into stages, the set of texts is that of the product."""
     properties, required = drawn
     schema = {"properties": properties, "required": sorted(required & set(properties))}
@@ -90,16 +89,9 @@ def test_the_paths_are_the_texts_of_the_shape(vocab_ggufs: dict[str, Path], draw
         return
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(builder_module, "WHOLE", limit)
-        found = said(Stages([shape], _gpt2(vocab_ggufs)))
+        found = said(Stages([shape], load("gpt-2")))
     assert set(found) == wanted
     assert len(found) == len(wanted), "a text has two paths"
-
-
-_known: dict[str, Vocabulary] = {}
-
-
-def _gpt2(vocab_ggufs: dict[str, Path]) -> Vocabulary:
-    return _known.setdefault("gpt-2", read_vocabulary(vocab_ggufs["gpt-2"]))
 
 
 def test_a_product_costs_the_sum_of_its_arguments(vocabulary: Vocabulary) -> None:

@@ -127,15 +127,15 @@ def test_any_texts_together_have_the_ids_of_each_alone(
 
 
 @pytest.mark.parametrize("name", ["gpt-2", "starcoder", "qwen2", "llama-bpe"])
-def test_awkward_texts_together_have_llama_cpps_ids(name: str, vocab_ggufs: dict[str, Path]) -> None:
+def test_awkward_texts_together_have_llama_cpps_ids(name: str, load: Callable[[str], Vocabulary]) -> None:
     """White space of all kinds, contractions, digits of three scripts, control bytes, markers as data."""
-    assert assert_same(read_vocabulary(vocab_ggufs[name]), 2000) > 2500
+    assert assert_same(load(name), 2000) > 2500
 
 
 @pytest.mark.parametrize("name", ["llama-spm", "phi-3", "falcon", "qwen35", "bert-bge"])
-def test_other_tokenizers_are_never_cut(name: str, vocab_ggufs: dict[str, Path]) -> None:
+def test_other_tokenizers_are_never_cut(name: str, load: Callable[[str], Vocabulary]) -> None:
     """An invented space, or rules that are not known here: every text alone."""
-    vocabulary = read_vocabulary(vocab_ggufs[name])
+    vocabulary = load(name)
     assert not safe_cuts(vocabulary).any()
     texts = [f"word {n}" for n in range(100)]
     try:
