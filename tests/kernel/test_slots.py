@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 from collections.abc import Callable
@@ -59,7 +60,7 @@ SCHEMAS: dict[str, Schema] = {
             "n": {"type": "number"},
             "r": {"type": "number", "minimum": -2.5, "exclusiveMaximum": 1000},
             "big": {"type": "integer", "minimum": -1000000, "maximum": 99999999},
-            "cents": {"type": "number", "minimum": 0, "multipleOf": 0.25, "maximum": 9000},
+            "cents": {"type": "number", "minimum": 0, "multipleOf": 0.25, "maximum": 1125},
         },
         "required": ["r"],
     },
@@ -105,6 +106,12 @@ def compiled(schema: Schema, vocabulary: Vocabulary) -> Stages:
     return Stages([seq("<|call|>toy.note ", shape, CLOSER)], vocabulary)
 
 
+@functools.cache
+def compiled_kind(kind: str, vocabulary: Vocabulary) -> Stages:
+    """Stages do not change: what moves is a matcher, or a slot of its own."""
+    return compiled(SCHEMAS[kind], vocabulary)
+
+
 def sample(stages: Stages, rng: random.Random, budget: int, ending: float) -> Matcher:
     """Take legal ids at random, in a slot now and then one that leads to the end."""
     matcher = Matcher(stages, budget)
@@ -127,7 +134,7 @@ def arguments(text: str) -> str:
 def check(kind: str, vocabulary: Vocabulary, count: int) -> None:
     schema = SCHEMAS[kind]
     judge = jsonschema.Draft202012Validator({"type": "object", **schema}, format_checker=jsonschema.FormatChecker())
-    stages = compiled(schema, vocabulary)
+    stages = compiled_kind(kind, vocabulary)
     rng = random.Random(f"{kind} {vocabulary.name}")
     for n in range(count):
         matcher = sample(stages, rng, rng.choice([80, 160, 400]), 0.02 if n % 3 == 0 else 0.25)
@@ -219,7 +226,7 @@ def test_what_is_valid_is_accepted(kind: str, vocabulary: Vocabulary) -> None:
     """Values made at random: those that jsonschema calls valid are accepted, those it refuses are not."""
     schema = {"type": "object", "additionalProperties": False, **SCHEMAS[kind]}
     judge = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
-    stages = compiled(SCHEMAS[kind], vocabulary)
+    stages = compiled_kind(kind, vocabulary)
     rng = random.Random(kind)
     valid = tried = 0
     while valid < 130 and tried < 3000:
@@ -277,7 +284,7 @@ def test_a_token_that_straddles_the_boundary_of_an_argument_is_legal(vocabulary:
 
 def test_control_and_empty_ids_are_never_legal_in_a_slot(vocabulary: Vocabulary) -> None:
     """A string takes nearly everything, but no id that is not text."""
-    matcher = Matcher(compiled(SCHEMAS["text"], vocabulary))
+    matcher = Matcher(compiled_kind("text", vocabulary))
     for token in vocabulary.plain('<|call|>toy.note {"text":"ab'):
         matcher.consume(token)
     legal = matcher.legal()
@@ -315,7 +322,7 @@ def test_a_half_written_character_is_completed_when_the_budget_ends(load: Callab
 @pytest.mark.parametrize("kind", SCHEMAS)
 def test_a_matcher_goes_back_inside_a_slot(kind: str, vocabulary: Vocabulary) -> None:
     """Steps back and illegal ids at random: the legal ids are those of a matcher that went straight here."""
-    stages = compiled(SCHEMAS[kind], vocabulary)
+    stages = compiled_kind(kind, vocabulary)
     rng = random.Random(kind)
     matcher = Matcher(stages)
     banned = int(np.flatnonzero(~vocabulary.is_text)[0])
@@ -368,7 +375,7 @@ def test_a_model_that_wants_to_stop_inside_a_slot_goes_on(vocabulary: Vocabulary
     assert all(vocabulary.attributes[i] & CONTROL for i in vocabulary.eog)
     wish = f'<|call|>toy.note {{"text":"two words"}}{CLOSER}'
     memory = Memory(wishing(vocabulary, wish, above=banned))
-    written = write(memory, compiled(SCHEMAS["text"], vocabulary), prompt(vocabulary))
+    written = write(memory, compiled_kind("text", vocabulary), prompt(vocabulary))
     assert written.text == wish
     assert written.closed == 0
     assert written.chosen + written.forced == len(written.ids)
@@ -403,7 +410,7 @@ def test_a_model_that_never_ends_is_closed_within_its_budget(vocabulary: Vocabul
 
 def test_one_opcode_after_the_other_starts_anew(vocabulary: Vocabulary) -> None:
     """What the first left in memory does not lead the second, and the prompt's own sequence stays clean."""
-    stages = compiled(SCHEMAS["text"], vocabulary)
+    stages = compiled_kind("text", vocabulary)
     wish = f'<|call|>toy.note {{"text":"two words"}}{CLOSER}'
     memory = Memory(wishing(vocabulary, wish))
     first = write(memory, stages, prompt(vocabulary))

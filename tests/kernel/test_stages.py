@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 import statistics
@@ -40,16 +41,17 @@ def place(**bounds: int) -> Shape:
 
 
 def said(stages: Stages) -> list[str]:
-    """The text of every path, for opcodes without open arguments."""
-    found: list[str] = []
-    stack: list[tuple[Any, tuple[int, ...]]] = [(stages.start, ())]
-    while stack:
-        at, ids = stack.pop()
+    """The text of every path, for opcodes without open arguments; all ways to one place go on alike."""
+    pieces = stages.vocabulary.pieces
+
+    @functools.cache
+    def rests(at: Any) -> list[bytes]:
         if at is None:
-            found.append(stages.vocabulary.join(ids).decode())
-        for token in stages.legal(at)[::-1].tolist():
-            stack.append((stages.advance(at, token), (*ids, token)))
-    return found
+            return [b""]
+        legal = stages.legal(at).tolist()
+        return [pieces[token] + rest for token in legal for rest in rests(stages.advance(at, token))]
+
+    return [text.decode() for text in rests(stages.start)]
 
 
 scalar = st.one_of(
