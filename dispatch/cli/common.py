@@ -16,10 +16,10 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColum
 from dispatch.cli.output import console, note, shown, working
 from dispatch.loading.registry import load
 from dispatch.session.model_player import leaves
+from dispatch.session.rules import make_rule as make_rule
 from dispatch.wire.form import form
 from dispatch.wire.wire import Wire
 from kernel.api import Kernel
-from kernel.choose.rule import Rule, RuleName
 from kernel.contract import Cartridge
 from kernel.errors import UsageError
 from kernel.models import catalogue as models
@@ -59,8 +59,6 @@ N_CTX = 2048
 """Tokens of memory, unless told otherwise: enough for the prompts of our cartridges."""
 PIPE_SECONDS = 5.0
 """Time between two lines of progress where no terminal is."""
-OWN_PARAMETER = {RuleName.CALIBRATED.value: "calibration", RuleName.SAMPLE.value: "temperature"}
-"""The parameter of a rule that needs no name on the command line."""
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
@@ -105,39 +103,6 @@ def tokenizable(name: str, opcodes: str | None, wire: str, model: str) -> tuple[
     cartridge = load(name, **({} if opcodes is None else {"opcodes": opcodes}))
     literals = leaves(cartridge, Wire([cartridge], form(wire))).values()
     return cartridge, list(literals), read_vocabulary(models.resolve(model, pull=False))
-
-
-def make_rule(text: str | None, *, seed: int = 0) -> Rule:
-    """Return the rule that `--rule` names; None is the default rule.
-
-    A number behind the name is the rule's own parameter. `planner_weight` may follow by name.
-
-    Args:
-        seed: of `sample`.
-    Raises:
-        UsageError: no such rule or parameter, or a value that the parameter cannot have.
-
-    >>> rule = make_rule("sample:0.7,planner_weight=2", seed=3)
-    >>> rule.temperature, rule.seed, rule.planner_weight
-    (0.7, 3, 2.0)
-    >>> make_rule("exact:0.5")
-    Traceback (most recent call last):
-    kernel.errors.UsageError: --rule 'exact:0.5': 'exact' has no parameter but planner_weight=NUMBER
-    """
-    name, _, rest = (text or RuleName.CALIBRATED).partition(":")
-    own = OWN_PARAMETER.get(name)
-    given: dict[str, float] = {}
-    for each in filter(None, rest.split(",")):
-        parameter, _, value = each.rpartition("=")
-        parameter = parameter or own or ""
-        try:
-            given[parameter] = float(value)
-        except ValueError:
-            raise UsageError(f"--rule {text!r}: {value!r} is not a number") from None
-        if parameter not in (own, "planner_weight"):
-            known = "no parameter but" if own is None else f"the parameters {own}=NUMBER and"
-            raise UsageError(f"--rule {text!r}: {name!r} has {known} planner_weight=NUMBER")
-    return Rule(name, seed=seed, **given)  # type: ignore[arg-type]
 
 
 def name_values(given: Sequence[str], what: str) -> dict[str, str]:

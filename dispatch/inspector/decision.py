@@ -8,6 +8,7 @@ from typing import Any
 
 from dispatch.inspector.jsonable import Json, brief, clip, number, of_bytes, plain
 from dispatch.inspector.lines import of_record, outcome_of
+from dispatch.log.ledger import EACH
 from dispatch.log.objects import LedgerStep, LegalRow, TokenRow
 from dispatch.log.records import DecisionRecord
 from kernel.text.vocabulary import CONTROL, Vocabulary
@@ -145,14 +146,14 @@ def step_told(step: LedgerStep, taken: int, place: int, next_at: int) -> Json:
         place: of the step in the ledger.
         next_at: place of the next chosen token in the decision's ids, or their number.
     """
-    rows = [_ledger_row(each, step.mass, taken) for each in step.rows]
-    ranks = [each.rank for each in step.rows if each.id == taken]
+    ranks = ranks_of(step, taken)
+    rows = [_ledger_row(each, ranks[each.id], step.mass, taken) for each in step.rows]
     return {
         "step": place,
         "at": step.at,
         "legal": step.legal,
         "mass": number(step.mass),
-        "chosen_rank": ranks[0] if ranks else None,
+        "chosen_rank": ranks.get(taken),
         "forced_after": next_at - step.at - 1,
         "rows": rows,
     }
@@ -163,11 +164,27 @@ def forced_step(at: int) -> Json:
     return {"step": None, "at": at, "legal": 1, "mass": None, "chosen_rank": None, "forced_after": 0, "rows": []}
 
 
-def _ledger_row(row: TokenRow, mass: float, taken: int) -> Json:
+def ranks_of(step: LedgerStep, taken: int) -> dict[int, int | None]:
+    """Return the rank of each token of a step among the whole vocabulary, from 1, as far as it is certain.
+
+    Older logs do not have it. There the rows are the token taken, the two strongest other legal ones, the two strongest
+    that were removed, and the strongest of the rest: so nothing is missing above the weakest of the rest.
+    """
+    if any(row.rank is not None for row in step.rows):
+        return {row.id: row.rank for row in step.rows}
+    reserved = {taken}
+    for legal in (True, False):
+        reserved.update([row.id for row in step.rows if row.legal is legal and row.id != taken][:EACH])
+    rest = [place for place, row in enumerate(step.rows) if row.id not in reserved]
+    certain = rest[-1] if rest else -1
+    return {row.id: place + 1 if place <= certain else None for place, row in enumerate(step.rows)}
+
+
+def _ledger_row(row: TokenRow, rank: int | None, mass: float, taken: int) -> Json:
     before = math.exp(row.logprob) if row.logprob < 1 else math.nan
     after = (before / mass if mass > 0 else math.nan) if row.legal else 0.0
     return {
-        "rank": row.rank,
+        "rank": rank,
         "id": row.id,
         "text": row.text,
         "hex": row.hex,

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from dispatch.serve import inspector, page
+from dispatch.serve import inspector, live, page
 from dispatch.serve.errors import RequestError, answer, as_request_error
 from dispatch.serve.security import Guard
 from dispatch.serve.services import Services
@@ -22,11 +22,13 @@ from kernel.errors import KernelError
 def make_app(services: Services) -> ASGIApp:
     """Return the application of a server."""
     looking = inspector.Inspector(services)
-    routes: list[BaseRoute] = [Route("/healthz", _healthz), *inspector.routes(looking), *page.routes(services)]
+    player = live.Player(looking)
+    routes: list[BaseRoute] = [Route("/healthz", _healthz), *inspector.routes(looking), *live.routes(player)]
+    routes += page.routes(services)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with looking.running():
+        async with looking.running(), player.running():
             yield
 
     app = Starlette(

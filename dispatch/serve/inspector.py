@@ -36,6 +36,8 @@ class Inspector:
 
     def __init__(self, services: Services) -> None:
         self.services = services
+        self.starting = False
+        """Whether a live session is about to be there."""
         self.vocabularies = Vocabularies(self._served)
         self.sessions = Sessions(services.logs, services.folder, self.make, self.vocabularies)
 
@@ -61,6 +63,7 @@ class Inspector:
             "rules": [str(name) for name in RuleName],
             "cartridges": [cartridge.name for cartridge in services.cartridges],
             "bench": True,
+            "starting": self.starting,
         }
 
     def _served(self) -> Vocabulary | None:

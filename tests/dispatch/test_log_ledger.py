@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from dispatch.inspector.decision import ranks_of
 from dispatch.log.ledger import LedgerBuilder, ledger_step
 from dispatch.log.objects import InstructionRecord, LedgerStep, TokenRow
 from dispatch.log.records import DecisionRecord
@@ -75,7 +76,14 @@ def test_every_ledger_keeps_its_promise(row: np.ndarray, data: st.DataObject) ->
     assert must <= set(found)
     assert found == sorted(found, key=lambda i: (-row[i], i))
     assert len(found) == min(11, len(ids))
-    assert [r.rank for r in step.rows] == [1 + ranked.index(i) for i in found]
+    ranks = [1 + ranked.index(i) for i in found]
+    assert [r.rank for r in step.rows] == ranks
+    older = LedgerStep(
+        at=3, legal=step.legal, mass=step.mass, rows=[r.model_copy(update={"rank": None}) for r in step.rows]
+    )
+    derived = [ranks_of(older, taken)[i] for i in found]
+    assert all(rank in (None, true) for rank, true in zip(derived, ranks, strict=True)), "never a wrong one"
+    assert None not in derived[: max(0, len(found) - 5)], "only the five that are always there may be uncertain"
     assert set(found) - must == set([i for i in ranked if i not in must][: 11 - len(must)])
     assert step.mass == pytest.approx(sum(math.exp(r) for r in row[legal]) / sum(math.exp(r) for r in row), abs=1e-6)
 

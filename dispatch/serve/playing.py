@@ -1,0 +1,205 @@
+"""A session that is played in the server, and how it is paced. It writes a log, through which the page sees it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dispatch.inspector.jsonable import Json, clip
+from dispatch.loading.error_line import error_line
+from dispatch.log.records import Ending
+from dispatch.log.writer import LogWriter
+from dispatch.session.ending import over
+from dispatch.session.header import By, header
+from dispatch.session.model_player import ModelPlayer
+from dispatch.session.players import PlannerPlayer, Player, RandomPlayer
+from dispatch.session.session import Session
+from dispatch.wire.form import form
+from dispatch.wire.wire import Wire
+from kernel.api import Kernel
+from kernel.choose.rule import Rule
+from kernel.contract import Cartridge
+from kernel.errors import ContextError, KernelError, UsageError, WireError
+
+TOGETHER_SECONDS = 0.025
+"""Decisions that follow each other are made for so long before others have their turn at the kernel."""
+MOST_WAITING = 100
+"""Requests that may wait."""
+MOST_SPEED = 10_000.0
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is to be played.
+
+    Attributes:
+        player: model, planner or random.
+        wire: form of the decoded text.
+        limits: largest values of an engine's summary, by name, or `decisions`.
+    """
+
+    cartridges: Sequence[Cartridge]
+    seed: int
+    player: str
+    model: str
+    rule: Rule
+    wire: str
+    limits: Mapping[str, int | float] = field(default_factory=dict)
+
+
+class LiveSession:
+    """One session; `turns` is called on one thread at a time, everything else on any.
+
+    Attributes:
+        speed: decisions a second; None is as fast as it goes.
+        paused: whether it waits.
+        steps: decisions that are made although it is paused.
+    """
+
+    def __init__(self, wish: Wish, path: Path, kernel: Kernel | None, *, paused: bool, speed: float | None) -> None:
+        """Begin it; `kernel` is given, on its thread, where a model plays."""
+        self.paused = paused
+        self.speed = speed
+        self.steps = 0
+        self.error: str | None = None
+        self._requests: deque[str] = deque()
+        self._lock = threading.Lock()
+        self._stopping = False
+        self._due = time.monotonic()
+        self._session = Session(wish.cartridges, _player(wish, kernel), seed=wish.seed, limits=wish.limits)
+        self.asks = wish.player == "model" and (
+            len(wish.cartridges) > 1 or any(c.takes_requests and c.planner is None for c in wish.cartridges)
+        )
+        by = None
+        if isinstance(self._session.player, ModelPlayer) and kernel is not None:
+            by = By(kernel, wish.model, wish.rule, wish.wire, self._session.player.max_tokens)
+        self._writer = LogWriter(path, header(self._session, by))
+        self._session.write_to(self._writer)
+
+    @property
+    def ended(self) -> bool:
+        """Whether its log has its last line."""
+        return self._session.ending is not None
+
+    def told(self) -> Json:
+        """Return how it stands, as the page is told."""
+        session = self._session
+        state = "ended" if self.ended else "paused" if self.paused and not self.steps else "playing"
+        return {
+            "state": state,
+            "speed": self.speed,
+            "decisions": session.tally.decisions,
+            "ending": None if session.ending is None else str(session.ending),
+            "detail": clip(session.detail) if self.ended else None,
+            "error": None if self.error is None else clip(self.error),
+            "asks": self.asks,
+            "stopping": self._stopping and not self.ended,
+        }
+
+    def play(self) -> None:
+        """Go on."""
+        self.paused, self.steps, self._due = False, 0, time.monotonic()
+
+    def pause(self) -> None:
+        """Make no decision behind the one that is being made."""
+        self.paused, self.steps = True, 0
+
+    def step(self, count: int) -> None:
+        """Make so many decisions, then pause."""
+        self.paused, self.steps = True, self.steps + count
+
+    def stop(self) -> None:
+        """End when the decision that is being made is made."""
+        self._stopping = True
+
+    def ask(self, request: str) -> int:
+        """Take a request; return how many wait."""
+        if not request.strip():
+            raise UsageError("a request is not blank")
+        if len(self._requests) >= MOST_WAITING:
+            raise UsageError(f"{MOST_WAITING} requests wait already")
+        self._requests.append(request)
+        return len(self._requests)
+
+    def wait_seconds(self) -> float | None:
+        """Return how long nothing is to be done; 0 when something is, None until somebody does something."""
+        if self.ended:
+            return None
+        if self._stopping:
+            return 0.0
+        if (self.asks and not self._requests) or (self.paused and not self.steps):
+            return None
+        return 0.0 if self.speed is None or self.steps else max(0.0, self._due - time.monotonic())
+
+    def turns(self) -> int:
+        """Make the decisions that are due, for a moment at most; return how many."""
+        until, made = time.monotonic() + TOGETHER_SECONDS, 0
+        with self._lock:
+            while not self.ended and self.wait_seconds() == 0.0:
+                if self._stopping:
+                    self._end(Ending.INTERRUPTED, "stopped in the page")
+                elif self._over():
+                    break
+                else:
+                    made += self._turn()
+                if time.monotonic() > until:
+                    break
+        return made
+
+    def close(self, detail: str) -> None:
+        """End it, if it has not ended, and close its log."""
+        with self._lock:
+            if not self.ended:
+                self._end(Ending.INTERRUPTED, detail)
+            self._writer.close()
+
+    def _turn(self) -> int:
+        request = self._requests.popleft() if self.asks else ""
+        if self.speed is not None:
+            self._due = max(self._due + 1 / self.speed, time.monotonic() - 1.0)
+        try:
+            self._session.turn(request)
+        except (ContextError, WireError) as error:
+            if not self.asks:
+                self._fail(error)
+            else:  # this request alone
+                self.error = f"{request!r}: {error}"
+            return 0
+        except Exception as error:  # an author's engine or view as well
+            self._fail(error)
+            return 0
+        self.error = None
+        self.steps = max(0, self.steps - 1)
+        self._over()
+        return 1
+
+    def _over(self) -> bool:
+        session = self._session
+        if not self.ended and (found := over(session.engines, session.limits, session.tally.decisions)) is not None:
+            self._end(*found)
+        elif self.ended:  # by halt
+            self._end(Ending.HALT, session.detail)
+        return self.ended
+
+    def _fail(self, error: Exception) -> None:
+        self.error = str(error) if isinstance(error, KernelError) else error_line(error)
+        self._end(Ending.ERROR, self.error)
+
+    def _end(self, ending: Ending, detail: str) -> None:
+        self._session.close(ending, detail)
+        self._session.end_log()
+
+
+def _player(wish: Wish, kernel: Kernel | None) -> Player:
+    if wish.player == "planner":
+        return PlannerPlayer()
+    if wish.player == "random":
+        return RandomPlayer(wish.seed)
+    if wish.player != "model" or kernel is None:
+        raise UsageError(f"player: there is no {wish.player!r}; there is: model, planner, random")
+    wire = Wire(wish.cartridges, form(wish.wire))
+    return ModelPlayer(kernel, wire, wish.cartridges, wish.rule, ledger=True)
