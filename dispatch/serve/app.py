@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from dispatch.serve import inspector, live, page
+from dispatch.serve import bench, inspector, live, page
 from dispatch.serve.errors import RequestError, answer, as_request_error
 from dispatch.serve.security import Guard
 from dispatch.serve.services import Services
@@ -24,7 +24,7 @@ def make_app(services: Services) -> ASGIApp:
     looking = inspector.Inspector(services)
     player = live.Player(looking)
     routes: list[BaseRoute] = [Route("/healthz", _healthz), *inspector.routes(looking), *live.routes(player)]
-    routes += page.routes(services)
+    routes += [*bench.routes(bench.Bench(services)), *page.routes(services)]
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
