@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dispatch.inspector import decision as told
-from dispatch.inspector.boards import drawn
+from dispatch.inspector.boards import Engines, drawn
 from dispatch.inspector.columns import Filter
 from dispatch.inspector.jsonable import Json, brief, number, plain
 from dispatch.inspector.keeper import Foreground, Keeper, Kept
@@ -170,6 +170,17 @@ class OpenedLog:
         kept = self.kept
         self._there(kept, n)
         return reading(kept.index, n, self.vocabularies.of(kept.index.header), kept.check.engines(n - 1))
+
+    def before(self, n: int) -> tuple[str | None, Engines | None]:
+        """Return the engines in the state in which decision `n` was made, or why they are not there."""
+        kept = self.kept
+        self._there(kept, n)
+        self.keeper.catch_up(n - 1)
+        why = self._why(kept)
+        found = None if why is not None else kept.check.engines(n - 1)
+        if found is None and why is None:
+            why = f"the engines have come to decision {kept.check.decisions} so far"
+        return why, found
 
     def _row(self, n: int) -> Json:
         try:

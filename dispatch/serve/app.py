@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from dispatch.serve import bench, inspector, live, page
+from dispatch.serve import again, bench, inspector, live, page
 from dispatch.serve.errors import RequestError, answer, as_request_error
 from dispatch.serve.security import Guard
 from dispatch.serve.services import Services
@@ -24,11 +24,13 @@ def make_app(services: Services) -> ASGIApp:
     looking = inspector.Inspector(services)
     player = live.Player(looking)
     routes: list[BaseRoute] = [Route("/healthz", _healthz), *inspector.routes(looking), *live.routes(player)]
+    others = again.Others(looking)
+    routes += again.routes(looking, others)
     routes += [*bench.routes(bench.Bench(services)), *page.routes(services)]
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with looking.running(), player.running():
+        async with looking.running(), player.running(), others.running():
             yield
 
     app = Starlette(

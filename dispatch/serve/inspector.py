@@ -54,17 +54,21 @@ class Inspector:
     def overview(self) -> Json:
         """Return what there is: sessions, models, rules, cartridges."""
         services = self.services
-        models = {name for name, known in catalogue.catalogue().items() if known.pulled}
         return {
             "sessions": self.sessions.listed(),
             "default": self.sessions.default,
             "model": services.model,
-            "models": sorted(models | {services.model}),
+            "models": self.models(),
             "rules": [str(name) for name in RuleName],
             "cartridges": [cartridge.name for cartridge in services.cartridges],
             "bench": True,
             "starting": self.starting,
         }
+
+    def models(self) -> list[str]:
+        """Return the models that are on this machine, and the one that is served."""
+        here = {name for name, known in catalogue.catalogue().items() if known.pulled}
+        return sorted(here | {self.services.model})
 
     def _served(self) -> Vocabulary | None:
         kernel = self.services.queue.kernel
