@@ -5,12 +5,16 @@ that a machine that slows down hits all of them. Each has a context of its own a
 Passes, tokens and the share of time outside the model are taken at llama_decode for everybody. Building grammars and
 tries of a set is not timed, except where the legal set differs from step to step (`offered`).
 
-    python benchmarks/bench_decision.py --decisions 100 --threads 2
+    python benchmarks/bench_decision.py --decisions 20 --threads 2 --out benchmarks/results/decision.json --resume
     python benchmarks/bench_decision.py --models smollm2 --sets tagged --decisions 10
 
 Prompts are those of a Tetris game that the planner plays, behind a line of prose, which is the same in all of them;
 among literals, a request names one. Sets: `tagged` and `compact`, five keys in both wire forms; `placements`, all 34 of
-a J, L or T; `offered`, the planner's three of a piece, as `run tetris` decides; `literals`, 1,000 names.
+a J, L or T; `offered`, the planner's three of a piece, as `run tetris` decides; both again as `numbers`, in the texts
+that they had before they were syllables (`3-1`, four tokens); `literals`, 1,000 names.
+
+`ours calibrated` is the default rule on the prompts of the cartridge. `ours rotations` is what it was before prompts
+could show a set: the list in every rotated order, each with a null prompt of its own. Its prompt is the same text.
 
 Peers: see benchmarks/README.md. Run it with nothing else on the machine.
 """
@@ -18,9 +22,11 @@ Peers: see benchmarks/README.md. Run it with nothing else on the machine.
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,25 +36,28 @@ from harness import make_parser, publish
 from rich.console import Console
 from rich.table import Table
 
+from cartridges.tetris.view import shuffled
 from dispatch.loading.registry import load
 from dispatch.wire.form import form
 from dispatch.wire.wire import Wire
 from kernel.backends.llama_cpp import read_vocabulary
 from kernel.models import catalogue as models
-from kernel.opcode import commands
+from kernel.opcode import commands, words
 from kernel.prompt import Part, Prompt
 from kernel.text.vocabulary import Vocabulary
 from kernel.trie.opcodes import Literal
 
 MODELS = ("smollm2", "gemma3-270m")
-SETS = ("tagged", "compact", "placements", "offered", "literals")
+SETS = ("tagged", "compact", "placements", "offered", "placements-numbers", "offered-numbers")
 LITERALS = 1_000
 PLACEMENTS = 34
+"""Of a J, L or T on a board that is not too high."""
 PROSE = (
     "An even surface takes every piece. Lay pieces flat, fill the lowest place first, and never cover an empty cell:\n"
     "a hole costs more than a cleared row is worth.\n\n"
 )
-"""Of a J, L or T on a board that is not too high."""
+MARKS = ("Best", "Other")
+"""Of the lists of `ours rotations`."""
 WARM = 2
 """Decisions that everybody makes before the clock runs."""
 TARGETS = {("smollm2", "tagged"): 3.0, ("smollm2", "compact"): 4.0, ("gemma3-270m", "tagged"): 3.0}
@@ -82,7 +91,9 @@ def make_cases(name: str, vocabulary: Vocabulary, count: int, seed: int) -> tupl
     """Return a set's opcodes and so many decisions among them."""
     if name == "literals":
         return _named(vocabulary, count)
-    cartridge = load("tetris", opcodes="moves" if name in ("tagged", "compact") else "place")
+    said, _, numbers = name.partition("-")
+    keys = name in ("tagged", "compact")
+    cartridge = load("tetris", opcodes="moves" if keys else "place" if numbers else "syllables")
     wire = Wire([cartridge], form("tagged" if name == "tagged" else "compact"))
     instructions = commands(cartridge.name, cartridge.opcodes)
     place = {instruction: n for n, instruction in enumerate(instructions)}
@@ -95,11 +106,26 @@ def make_cases(name: str, vocabulary: Vocabulary, count: int, seed: int) -> tupl
         options = cartridge.planner.rank(engine)
         offered = options[: cartridge.offered]
         prompt = behind_prose(cartridge.view.prompt(engine, offered))
-        legal = [o.instruction for o in offered] if name == "offered" else list(engine.legal())
-        if name != "placements" or len(legal) == PLACEMENTS:
-            cases.append(_case(vocabulary, prompt, sorted(place[instruction] for instruction in legal)))
+        legal = [o.instruction for o in offered] if said == "offered" else list(engine.legal())
+        if said != "placements" or len(legal) == PLACEMENTS:
+            labels = [words(offered[n].instruction, cartridge.opcodes) for n in shuffled(offered, engine.state_hash())]
+            best = labels.index(words(options[0].instruction, cartridge.opcodes))
+            found = _case(vocabulary, prompt, sorted(place[instruction] for instruction in legal))
+            cases.append(replace(found, rotated=behind_prose(rotated(labels, best))))
         engine.apply(options[0].instruction)
     return [wire.literal(instruction) for instruction in instructions], cases
+
+
+def rotated(labels: Sequence[str], best: int) -> Prompt:
+    """Return options as a list, one of them marked as the best, in every rotated order; the null prompts mark none."""
+    orders = [[*range(n, len(labels)), *range(n)] for n in range(len(labels))]
+
+    def parts(order: Sequence[int], best: int) -> tuple[Part, ...]:
+        lines = "".join(f"- {MARKS[n != best]}: {labels[n]}\n" for n in order)
+        return (Part(f"{lines}Best move:", trusted=True),)
+
+    first, *others = [parts(order, best) for order in orders]
+    return Prompt(first, tuple(parts(order, -1) for order in orders), tuple(others))
 
 
 def _named(vocabulary: Vocabulary, count: int) -> tuple[list[Literal], list[Case]]:
@@ -175,7 +201,7 @@ def told_row(name: str, rows: dict[str, Row]) -> dict[str, Any]:
     }
     if any(row.wanted):
         out["right"] = round(sum(a == b for a, b in zip(row.chosen, row.wanted, strict=True)) / count, 3)
-    for other in ("ours greedy", "ours exact"):
+    for other in ("ours greedy", "ours exact", "ours rotations"):
         if other in rows and not rows[other].failure:
             pairs = zip(row.chosen, rows[other].chosen, strict=True)
             out[f"as_{other.split()[1]}"] = round(sum(a == b for a, b in pairs) / count, 3)
@@ -219,10 +245,16 @@ def main() -> None:
     parser.add_argument("--contestants", default=",".join(CONTESTANTS), help="with commas (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1, help="of every contestant (default: %(default)s)")
     parser.add_argument("--decisions", type=int, default=50, help="of a set (default: %(default)s)")
+    parser.add_argument("--resume", action="store_true", help="keep the sets that the file of --out has already")
     parser.add_argument("--seed", type=int, default=7, help="of the game (default: %(default)s)")
     options = parser.parse_args()
-    console, results = Console(width=150), []
+    console = Console(width=150)
+    results: list[dict[str, Any]] = earlier(options.out) if options.resume else []
+    packages = [one.package for one in CONTESTANTS.values() if one.package]
+    done = {(each["model"], each["set"]) for each in results}
     for model in options.models.split(","):
+        if all((model, name) in done for name in options.sets.split(",")):
+            continue
         path = models.resolve(model)
         vocabulary = read_vocabulary(path)
         players: dict[str, Contestant] = {}
@@ -233,14 +265,25 @@ def main() -> None:
             except Exception as error:
                 absent[name] = Row(failure=failed(error))
         for name in options.sets.split(","):
+            if (model, name) in done:
+                continue
             literals, cases = make_cases(name, vocabulary, options.decisions + WARM, options.seed)
             rows = play(players, literals, cases) | absent
             table = [told_row(contestant, rows) for contestant in options.contestants.split(",")]
             show(model, name, table, console)
             results.append({"model": model, "set": name, "legal": len(cases[0].legal), "rows": table})
+            if options.out:
+                publish("decision", {"results": results}, options.out, packages, told=False)
         del players
-    packages = [one.package for one in CONTESTANTS.values() if one.package]
     publish("decision", {"results": results}, options.out, packages)
+
+
+def earlier(file: Path | None) -> list[dict[str, Any]]:
+    """Return what a run with the same arguments has left in a file."""
+    if file is None or not file.is_file():
+        return []
+    found = json.loads(file.read_text("utf-8"))
+    return list(found["results"]) if found["arguments"] == sys.argv[1:] else []
 
 
 if __name__ == "__main__":

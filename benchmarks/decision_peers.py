@@ -42,6 +42,8 @@ class Case:
     ids: tuple[int, ...]
     legal: tuple[int, ...]
     wanted: str = ""
+    rotated: Prompt | None = None
+    """What `OursRotations` reads in place of the prompt."""
 
     @cached_property
     def text(self) -> str:
@@ -112,8 +114,12 @@ class Ours(Contestant):
 
     def choose(self, case: Case) -> str:
         legal = self._opcodes.subset_of(case.legal)
-        question = Question(self._kernel.ids(case.prompt), self._opcodes, legal, Rule(self.rule))
+        question = Question(self._kernel.ids(self.prompt(case)), self._opcodes, legal, Rule(self.rule))
         return self.bodies[self._kernel.decide(question).index]
+
+    def prompt(self, case: Case) -> Prompt:
+        """Return what is read."""
+        return case.prompt
 
 
 class OursGreedy(Ours):
@@ -123,9 +129,18 @@ class OursGreedy(Ours):
 
 
 class OursCalibrated(Ours):
-    """Our default rule: null prompts and rotations on top."""
+    """Our default rule on the cartridge's own prompts: the options as a set, and a null prompt."""
 
     rule = RuleName.CALIBRATED
+
+
+class OursRotations(OursCalibrated):
+    """The same rule on lists in every rotated order, each with a null prompt of its own."""
+
+    def prompt(self, case: Case) -> Prompt:
+        if case.rotated is None:
+            raise ValueError("its prompt lists nothing that could be rotated")
+        return case.rotated
 
 
 class Gbnf(Contestant):
@@ -275,6 +290,7 @@ CONTESTANTS: dict[str, type[Contestant]] = {
     "ours greedy": OursGreedy,
     "ours exact": Ours,
     "ours calibrated": OursCalibrated,
+    "ours rotations": OursRotations,
     "gbnf": Gbnf,
     "gbnf whole": GbnfWhole,
     "gbnf stopped": GbnfStopped,

@@ -45,17 +45,21 @@ def machine(packages: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def publish(benchmark: str, found: dict[str, Any], out: Path | None, packages: Iterable[str] = ()) -> None:
+def publish(
+    benchmark: str, found: dict[str, Any], out: Path | None, packages: Iterable[str] = (), *, told: bool = True
+) -> None:
     """Print what was found as one JSON line, the last; write it to a file as well where one is named.
 
     Args:
+        told: whether it is printed; what is only written so far is not.
         packages: whose versions matter beside those of Python, numpy and llama-cpp-python.
     """
     result = {"benchmark": benchmark, "machine": machine(packages), "arguments": sys.argv[1:], **found}
     if out:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps(result, indent=1) + "\n")
-    print(json.dumps(result))
+    if told:
+        print(json.dumps(result))
 
 
 def _lines(path: str) -> list[str]:

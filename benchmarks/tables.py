@@ -28,14 +28,18 @@ SETS = {
     "compact": "five keys, compact",
     "placements": "34 placements",
     "offered": "three offered",
+    "placements-numbers": "34 placements, as numbers",
+    "offered-numbers": "three offered, as numbers",
     "literals": "1,000 names",
 }
 CONTESTANTS = {
     "ours greedy": "greedy",
     "ours exact": "exact",
     "ours calibrated": "calibrated",
+    "ours rotations": "calibrated, rotations",
     "gbnf whole": "GBNF",
     "gbnf": "GBNF bodies",
+    "gbnf stopped": "GBNF stopped",
     "llguidance": "llguidance",
     "guidance": "guidance",
 }
@@ -245,10 +249,16 @@ def shifts() -> Lines:
 
 
 def decided(name: str) -> Iterator[tuple[str, str, dict[str, Row]]]:
-    """Yield (model, set, row by contestant) of a file of bench_decision.py."""
+    """Yield (model, set, row by contestant) of a file of bench_decision.py; who could not play has no row."""
     for each in result(name)["results"]:
-        rows = {row["contestant"]: row for row in each["rows"]}
-        yield each["model"], each["set"], {who: rows[who] for who in CONTESTANTS}
+        rows = {row["contestant"]: row for row in each["rows"] if "failure" not in row}
+        yield each["model"], each["set"], {who: rows[who] for who in CONTESTANTS if who in rows}
+
+
+def who_played(name: str) -> list[str]:
+    """Return the contestants that have a row anywhere in a file, in our order."""
+    found = {who for _, _, rows in decided(name) for who in rows}
+    return [who for who in CONTESTANTS if who in found]
 
 
 def speed(row: Row) -> float:
@@ -256,28 +266,31 @@ def speed(row: Row) -> float:
     return float(row["decisions_per_second"])
 
 
+def behind(rows: dict[str, Row]) -> float:
+    """Return the speed of our default rule in those of the fastest peer."""
+    return speed(rows["ours calibrated"]) / max(speed(rows[peer]) for peer in PEERS if peer in rows)
+
+
 @table
 def decisions() -> Lines:
-    """Decisions a second; the sets first in which a peer is furthest ahead of `exact`."""
-    yield ["model", "set", *CONTESTANTS.values()]
-    for model, of, rows in sorted(
-        decided("decision"), key=lambda each: speed(each[2]["ours exact"]) / max(speed(each[2][peer]) for peer in PEERS)
-    ):
-        speeds = [round(speed(row), 1) for row in rows.values()]
-        yield [model, SETS[of], *best([f"{value:.1f}" for value in speeds], speeds)]
+    """Decisions a second; the sets first in which a peer is furthest ahead of the default rule."""
+    names = who_played("decision")
+    yield ["model", "set", *(CONTESTANTS[who] for who in names)]
+    for model, of, rows in sorted(decided("decision"), key=lambda each: behind(each[2])):
+        speeds = [round(speed(rows[who]), 1) if who in rows else -1.0 for who in names]
+        yield [model, SETS[of], *best(["" if value < 0 else f"{value:.1f}" for value in speeds], speeds)]
 
 
 @table
 def literals() -> Lines:
     """How often everybody is right among a thousand names, and how fast."""
-    yield ["model", "", *CONTESTANTS.values()]
+    names = who_played("decision-literals")
+    yield ["model", "", *(CONTESTANTS[who] for who in names)]
     for model, _, rows in decided("decision-literals"):
-        for title, values, digits in (
-            ("decisions a second", list(map(speed, rows.values())), None),
-            ("right", [row["right"] for row in rows.values()], 0),
-        ):
-            cells = [f"{value:.1f}" if digits is None else percent(value) for value in values]
-            yield [model, title, *best(cells, values)]
+        speeds = [speed(rows[who]) for who in names]
+        yield [model, "decisions a second", *best([f"{value:.1f}" for value in speeds], speeds)]
+        shares = [float(rows[who]["right"]) for who in names]
+        yield [model, "right", *best([percent(value) for value in shares], shares)]
 
 
 @table

@@ -13,8 +13,9 @@ from cartridges.tetris.view import TetrisView
 from kernel.contract import Cartridge
 
 
-def make(opcodes: OpcodeSet = "place") -> Cartridge:
-    """Return the cartridge; `opcodes` is `place` (column and rotation) or `moves` (left, right, rotate, down, drop).
+def make(opcodes: OpcodeSet = "syllables") -> Cartridge:
+    """Return the cartridge; `opcodes` is `moves` (left, right, rotate, down, drop), `place` (column and rotation) or
+    `syllables`, the same said in one token.
 
     A placement is one decision a piece, and a slip costs a second-best place; a wrong key costs the piece.
 
@@ -28,7 +29,7 @@ def make(opcodes: OpcodeSet = "place") -> Cartridge:
         engine=partial(TetrisEngine, opcodes),
         view=TetrisView(),
         planner=TetrisPlanner(),
-        ratifies=opcodes == "place",
+        ratifies=opcodes != "moves",
         takes_requests=True,
         offers_beside_request=True,
         cases=partial(cases, opcodes),

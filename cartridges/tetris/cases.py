@@ -31,10 +31,10 @@ MISTAKES = 0.25
 FIRST_SEED = 1_000
 
 
-def cases(opcodes: OpcodeSet = "place") -> list[Case]:
+def cases(opcodes: OpcodeSet = "syllables") -> list[Case]:
     """Return the cases, first all of `dev`; the options stand in the order in which the prompt shows them.
 
-    In moves mode the options are keys, in place mode placements. The answer is the planner's best, which is better
+    In moves mode the options are keys, else placements. The answer is the planner's best, which is better
     than its second. No two prompts of placements are the same; those of keys may be.
     """
     found: list[Case] = []
@@ -50,7 +50,7 @@ def cases(opcodes: OpcodeSet = "place") -> list[Case]:
                 if opcodes == "moves" or made not in seen:
                     break
             seen.add(made)
-            texts = tuple(f" {words(option.instruction, OPCODES.values())}" for option in shown)
+            texts = tuple(f" {words(option.instruction, [OPCODES[opcodes]])}" for option in shown)
             found.append(Case(f"{NAME}-{opcodes}-{split}-{number:03}", made, texts, texts[position], split))
     return found
 
@@ -82,7 +82,9 @@ def _ordered(engine: TetrisEngine, options: Sequence[Option], position: int) -> 
     for given in itertools.permutations(options):
         made = TetrisView().prompt(engine, given)
         text = "".join(part.text for part in made.parts)
-        shown = sorted(options, key=lambda option: text.rindex(f" {words(option.instruction, OPCODES.values())}"))
+        shown = sorted(
+            options, key=lambda option: text.rindex(f" {words(option.instruction, [OPCODES[engine.opcodes]])}")
+        )
         if shown[position] is options[0]:
             return shown, made
     raise CartridgeError(f"tetris: no order of the options shows the best one at position {position}")

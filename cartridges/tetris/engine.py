@@ -34,7 +34,7 @@ _SPOTS = {instruction: spot for spot, instruction in SPOTS.items()}
 
 
 class TetrisEngine:
-    """One game. `opcodes` says what may be said: `moves` (the five keys) or `place` (whole placements).
+    """One game. `opcodes` says what may be said: `moves` (the five keys), else whole placements.
 
     `apply` is the checked door; `press` trusts its caller. Raises UsageError for another set of opcodes.
     """
@@ -66,7 +66,7 @@ class TetrisEngine:
         """Return what changes something now: keys in their order, or placements by column and rotation."""
         if self._ended is not None:
             return []
-        if self.opcodes == "place":
+        if self.opcodes != "moves":
             return [SPOTS[spot] for spot in sorted(self._spots())]
         return [instruction for key, instruction in KEYS.items() if self._fits(key)]
 
@@ -123,7 +123,7 @@ class TetrisEngine:
     def placements(self) -> Sequence[Placement]:
         """Return every resting place that the opcodes of this engine can still reach, from the highest row down.
 
-        In moves mode these are all, tucks under an overhang included; in place mode one for each legal `place`.
+        In moves mode these are all, tucks under an overhang included; else one for each legal `place`.
         Empty after the end. They are kept until the state changes.
         """
         if self._ended is not None:

@@ -134,7 +134,7 @@ class TetrisPlanner:
     def rank(self, engine: Engine) -> Sequence[Option]:
         """Return the options, best first; raises CartridgeError for an engine that does not play Tetris.
 
-        In place mode there is one for each legal placement. In moves mode there is one for each key with which a
+        There is one for each legal placement. In moves mode there is one for each key with which a
         placement's key sequence begins, and it stands for the best of these placements; `plan` is its sequence.
         """
         game = own(engine, TetrisEngine)
@@ -142,7 +142,7 @@ class TetrisPlanner:
         options: list[Option] = []
         begun = set()
         for score, placement in self.placements(game):
-            if game.opcodes == "place":
+            if game.opcodes != "moves":
                 plan: tuple[Instruction, ...] = (SPOTS[placement.column, placement.rotation],)
             elif placement.keys[0] in begun:
                 continue

@@ -84,9 +84,10 @@ class TetrisView:
 
     def prompt(self, engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
         """Return the request, if there is one, and the options in an order that gives nothing away, the best marked."""
-        order = shuffled(options, own(engine, TetrisEngine).state_hash())
+        game = own(engine, TetrisEngine)
+        order = shuffled(options, game.state_hash())
         asked, nothing = ((Part(f"{text}\n"),) if request else () for text in (request, NOTHING))
-        labels = [words(options[n].instruction, OPCODES.values()) for n in order]
+        labels = [words(options[n].instruction, [OPCODES[game.opcodes]]) for n in order]
         place = order.index(highest(options)) if options else -1
         return marked(labels, place, marks=("Best", "Other"), question="Best move:", lead=asked, null_lead=nothing)
 

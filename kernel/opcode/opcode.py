@@ -33,7 +33,9 @@ class Opcode(BaseModel):
 
     The method is the class name in snake case unless `method` says otherwise. `wire_phrase` is a template such as
     "{column} {rotation}", for an opcode that is better not said as its method followed by its values; it names every
-    required argument once. `kernel.opcode.spelling` says both.
+    required argument once. `wire_values` says how the values of an argument stand in the phrase, by its name and their
+    JSON texts: `{"column": {"0": "b", "1": "c"}}`; all values of the argument, in words that differ.
+    `kernel.opcode.spelling` says both.
 
     >>> class Light(Opcode):
     ...     '''Switch the light.'''
@@ -45,6 +47,7 @@ class Opcode(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     method: ClassVar[str] = ""
     wire_phrase: ClassVar[str] = ""
+    wire_values: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     _most: ClassVar[int] = MAX_INSTANCES
 
     @classmethod

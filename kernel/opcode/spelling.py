@@ -1,22 +1,24 @@
 """How an instruction is said in words: `light kitchen on`. Prompts, labelled cases and the compact wire form use it.
 
 An instruction is its method and the values of its required arguments, a space before each; or the opcode's
-`wire_phrase` with the values in its places. Optional arguments follow as `name=value`, and not at all when they are
-missing or have their default. A string of a listed domain that is a single word stands without quotes; every other
-value is JSON. `words` says one instruction, `words_shape` is the language of all of them, `read_words` is the way back.
+`wire_phrase` with the values in its places, as `wire_values` says them. Optional arguments follow as `name=value`, and
+not at all when they are missing or have their default. A string of a listed domain that is a single word stands without
+quotes; every other value is JSON. `words` says one instruction, `words_shape` is the language of all of them,
+`read_words` is the way back.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from kernel.canon import canonical
 from kernel.errors import OpcodeError, WireError, did_you_mean
 from kernel.opcode.instruction import HALT, HALT_INSTRUCTION, Instruction
 from kernel.opcode.opcode import Opcode, kept
 from kernel.shape.argument import Argument
+from kernel.shape.listing import texts
 from kernel.shape.shape import EMPTY, NOTHING, Alt, Except, Scalar, Shape, alt, listed, seq
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -59,6 +61,7 @@ def words(instruction: Instruction, opcodes: Collection[type[Opcode]]) -> str:
             continue
         text = canonical(args[argument.name])
         said = _without_quotes(text) if text in _bare_texts(opcode)[argument.name] else text
+        said = _spoken(opcode, argument.name).get(text, said)
         if argument.required:
             required[argument.name] = said
         elif text != argument.default:
@@ -90,7 +93,13 @@ def words_shape(opcode: type[Opcode]) -> Shape:
 
 def _words_shape(opcode: type[Opcode], arguments: Sequence[Argument]) -> Shape:
     always = [argument.name for argument in opcode.arguments() if argument.required]
-    required = {argument.name: _bare(argument.shape) for argument in arguments if argument.name in always}
+    required = {
+        argument.name: listed(tuple(said.values()))
+        if (said := _spoken(opcode, argument.name))
+        else _bare(argument.shape)
+        for argument in arguments
+        if argument.name in always
+    }
     parts: list[Shape | str]
     if opcode.wire_phrase:
         first, *pieces = SLOT.split(opcode.wire_phrase)
@@ -138,7 +147,8 @@ def read_words(text: str, opcode: type[Opcode]) -> str:
     in_place += [value for name, value in said if not name]
     if len(in_place) != len(required):
         raise WireError(f"{opcode.method}: {len(in_place)} values for {len(required)} arguments {required}")
-    by_name = dict(zip(required, in_place, strict=True))
+    meant = [{word: text for text, word in _spoken(opcode, name).items()} for name in required]
+    by_name = {n: words.get(v, v) for n, words, v in zip(required, meant, in_place, strict=True)}
     for given, value in said:
         if not given:
             continue
@@ -167,8 +177,33 @@ def _pattern(opcode: type[Opcode]) -> re.Pattern[str]:
         return re.compile(rf"{re.escape(opcode.method)}({_VALUES})")
     first, *pieces = SLOT.split(opcode.wire_phrase)
     places = zip(pieces[::2], pieces[1::2], strict=True)
-    pattern = re.escape(first) + "".join(f"(?P<{name}>{_VALUE}){re.escape(after)}" for name, after in places)
+    pattern = re.escape(first) + "".join(
+        f"(?P<{name}>{'|'.join(map(re.escape, _spoken(opcode, name).values())) or _VALUE}){re.escape(after)}"
+        for name, after in places
+    )
     return re.compile(rf"{pattern}({_VALUES})")
+
+
+def _spoken(opcode: type[Opcode], name: str) -> Mapping[str, str]:
+    """Return how the values of an argument are said in the opcode's phrase, by their JSON texts.
+
+    Raises OpcodeError unless these are all of its values, in words that differ.
+    """
+
+    def words() -> Mapping[str, Mapping[str, str]]:
+        for argument in opcode.arguments():
+            said = opcode.wire_values.get(argument.name)
+            if said is None:
+                continue
+            values = set(texts(argument.shape)) if argument.required and opcode.wire_phrase else set()
+            if set(said) != values or len(set(said.values())) < len(said):
+                raise OpcodeError(
+                    f"{opcode.method}.{argument.name}: wire_values {dict(said)!r} has to say each value of a required "
+                    f"argument of the phrase, in words that differ: {sorted(values)}"
+                )
+        return opcode.wire_values
+
+    return kept(opcode, "_own_spoken", words).get(name, {})
 
 
 def _bare(shape: Shape) -> Shape:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -10,11 +11,15 @@ from rich.console import Console
 from cartridges.kit.phrasing import highest
 from cartridges.tetris import make
 from cartridges.tetris.engine import TetrisEngine
+from cartridges.tetris.opcodes import SPOTS
 from cartridges.tetris.planner import TetrisPlanner
 from cartridges.tetris.view import TetrisView, shuffled
+from kernel.backends.llama_cpp import read_vocabulary
 from kernel.contract import Option
 from kernel.errors import CartridgeError, UsageError
-from kernel.opcode import Instruction
+from kernel.models import catalogue as models
+from kernel.opcode import Instruction, words
+from kernel.prompt import Part
 
 
 def shown(engine: TetrisEngine, width: int, *, colour: bool = False, ascii_only: bool = False) -> list[str]:
@@ -149,11 +154,28 @@ def test_request_of_a_person_is_data() -> None:
 
 def test_cartridge_has_one_opcode_a_set() -> None:
     """Five moves, or 10 columns x 4 rotations; the engine says only what the opcodes can."""
-    assert [len(list(make(o).opcodes[0].instances())) for o in ("moves", "place")] == [5, 40]
-    for opcodes in ("moves", "place"):
+    assert [len(list(make(o).opcodes[0].instances())) for o in ("moves", "place", "syllables")] == [5, 40, 40]
+    for opcodes in ("moves", "place", "syllables"):
         cartridge = make(opcodes)
         said = {value.instruction(cartridge.name) for value in cartridge.opcodes[0].instances()}
         assert set(cartridge.engine().legal()) <= said
+
+
+def test_a_placement_is_said_as_a_syllable_that_is_one_token(smollm2_path: Path) -> None:
+    """Column 3, turned once: consonant 3 of b c d f, vowel 1 of a e i o; all 40 are one token in both models."""
+    cartridge = make()
+    said = {value.instruction(cartridge.name): value for value in cartridge.opcodes[0].instances()}
+    assert words(SPOTS[3, 1], cartridge.opcodes) == "fe"
+    texts = [f" {words(instruction, cartridge.opcodes)}" for instruction in said]
+    assert len(set(texts)) == 40
+    paths = [smollm2_path]
+    if models.catalogue()["gemma3-270m"].pulled:
+        paths.append(models.resolve("gemma3-270m", pull=False))
+    for path in paths:
+        vocabulary = read_vocabulary(path)
+        before = vocabulary.prompt([Part("- best:", trusted=True)])
+        for text in texts:
+            assert len(vocabulary.prompt([Part(f"- best:{text}", trusted=True)])) == len(before) + 1
 
 
 def test_unknown_opcode_set_is_refused() -> None:

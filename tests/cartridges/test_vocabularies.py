@@ -35,6 +35,7 @@ REFUSED = {"bert-bge": "it lowers case and eats spaces", "nomic-bert-moe": "it f
 SETS = {
     "tetris moves": lambda: load("tetris", opcodes="moves"),
     "tetris place": lambda: load("tetris", opcodes="place"),
+    "tetris syllables": lambda: load("tetris"),
     "home": lambda: load("home"),
     "robot": lambda: load("robot"),
     "scavenger": lambda: load("scavenger"),

@@ -13,8 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from dispatch.wire.form import FORMS, form
 from dispatch.wire.wire import Wire
 from kernel.contract import Cartridge
-from kernel.errors import OpcodeError
-from kernel.opcode import Halt, Instruction, Opcode
+from kernel.errors import OpcodeError, WireError
+from kernel.opcode import Halt, Instruction, Opcode, words
+from kernel.opcode.spelling import read_words
 from kernel.shape.listing import texts
 from kernel.text.vocabulary import Vocabulary
 from kernel.write.matcher import Matcher
@@ -75,6 +76,18 @@ class Aim(Opcode):
     hard: bool = False
 
 
+class Spoken(Opcode):
+    """Say a place in sounds, the values not in the order of their declaration."""
+
+    wire_phrase: ClassVar[str] = "{row}{column}"
+    wire_values: ClassVar[dict[str, dict[str, str]]] = {
+        "column": {"0": "a", "1": "o"},
+        "row": {'"up"': "b", '"far away"': "ch", "null": "d"},
+    }
+    column: int = Field(ge=0, le=1)
+    row: Literal["up", "far away"] | None
+
+
 class Stop(Opcode):
     """Stay where you are."""
 
@@ -86,7 +99,7 @@ class Remind(Opcode):
     minutes: int = Field(ge=1, le=180)
 
 
-FINITE = [Place, Heat, Mixed, Go, Aim, Stop]
+FINITE = [Place, Heat, Mixed, Go, Aim, Spoken, Stop]
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -101,7 +114,8 @@ def test_the_texts_of_an_opcode_are_its_instructions_and_parse_back(name: str, o
 
 
 @pytest.mark.parametrize(
-    ("opcode", "count"), [(Place, 40), (Heat, 10), (Mixed, 6 * 2 * 2 * 3), (Go, 4 * 3), (Aim, 12), (Stop, 1)]
+    ("opcode", "count"),
+    [(Place, 40), (Heat, 10), (Mixed, 6 * 2 * 2 * 3), (Go, 4 * 3), (Aim, 12), (Spoken, 6), (Stop, 1)],
 )
 def test_every_instance_comes_once(opcode: type[Opcode], count: int) -> None:
     """The product of the domains, each value once."""
@@ -214,3 +228,31 @@ def test_open_and_finite_opcodes_compile_together(load: Callable[[str], Vocabula
             assert token in matcher.legal(), text
             matcher.consume(token)
         assert matcher.ended
+
+
+def test_values_stand_in_a_phrase_as_the_opcode_says_them() -> None:
+    """Column 1 is `o` and row "far away" `ch`, as the phrase has them; back they are what they were."""
+    far = Spoken(column=1, row="far away").instruction("toy")
+    assert words(far, [Spoken]) == "cho"
+    assert read_words("cho", Spoken) == far.arguments == '{"column":1,"row":"far away"}'
+    with pytest.raises(WireError, match="'chu' is not said as"):
+        read_words("chu", Spoken)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"0": "a"}, {"0": "a", "1": "a"}, {"0": "a", "1": "o", "2": "u"}],
+    ids=["a value is missing", "one word twice", "a value too many"],
+)
+def test_values_that_are_not_all_said_in_words_that_differ_are_refused(said: dict[str, str]) -> None:
+    """The error names the argument and its values."""
+
+    class Wrong(Opcode):
+        """Say a column."""
+
+        wire_phrase: ClassVar[str] = "{column}"
+        wire_values: ClassVar[dict[str, dict[str, str]]] = {"column": said}
+        column: int = Field(ge=0, le=1)
+
+    with pytest.raises(OpcodeError, match=r"wrong\.column: wire_values .* in words that differ: \['0', '1'\]"):
+        words(Wrong(column=0).instruction("toy"), [Wrong])
