@@ -24,9 +24,10 @@ from kernel.choose.outcome import Judge
 from kernel.choose.question import PromptIds, Question
 from kernel.choose.rule import Rule
 from kernel.errors import BuildError
+from kernel.memory.listed import Listed
 from kernel.memory.memory import Memory
 from kernel.models.catalogue import cache_dir
-from kernel.prompt import Part, Prompt
+from kernel.prompt import Part, Piece, Prompt, parted
 from kernel.text.bulk import Progress
 from kernel.trie.opcodes import Literal, OpcodeSet
 from kernel.trie.store import compile_cached, compiled_from
@@ -65,8 +66,8 @@ class Kernel(AsyncCalls):
         self._chooser = Chooser(self.memory, nulls)
         self._sets: OrderedDict[tuple[Literal, ...], OpcodeSet] = OrderedDict()
         self._given: Path | None = None
-        # null prompts mostly stay the same, and there may be a hundred of them
-        self._null_ids = lru_cache(NULLS_KEPT)(lambda parts: tuple(self.vocabulary.prompt(parts)))
+        # null prompts mostly stay the same, and there may be a hundred of them; leads and lines come again
+        self._known_ids = lru_cache(NULLS_KEPT)(lambda parts, start: tuple(self.vocabulary.prompt(parts, start=start)))
 
     @classmethod
     def load(
@@ -178,10 +179,18 @@ class Kernel(AsyncCalls):
         """Tokenize a prompt, its null prompts and its rotations."""
         tokenize = self.vocabulary.prompt
         return PromptIds(
-            tuple(tokenize(prompt.parts)),
-            tuple(self._null_ids(null) for null in prompt.nulls),
-            tuple(tuple(tokenize(parts)) for parts in prompt.rotations),
+            self._set(prompt.parts) or tuple(tokenize(prompt.parts)),
+            tuple(self._set(null) or self._known_ids(null, True) for null in prompt.nulls),
+            tuple(self._set(parts) or tuple(tokenize(parts)) for parts in prompt.rotations),
         )
+
+    def _set(self, parts: tuple[Piece, ...]) -> Listed | None:
+        """Tokenize a prompt that shows a set, piece by piece; None where it shows none."""
+        lead, lines, question = parted(parts)
+        if lines is None:
+            return None
+        each = tuple(self._known_ids((Part(text, trusted=lines.trusted),), False) for text in lines.texts)
+        return Listed(self._known_ids(lead, True), each, self._known_ids(question, False))
 
     def decide(self, question: Question) -> Decision:
         """Choose among the legal opcodes of a compiled set; see `Chooser.choose` for the errors."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 from kernel.opcode import Instruction, Opcode
-from kernel.prompt import Explained, Part, Prompt
+from kernel.prompt import Explained, Lines, Part, Prompt
 
 __all__ = [
     "ActingEngine",
@@ -18,6 +18,7 @@ __all__ = [
     "Case",
     "Engine",
     "Explained",
+    "Lines",
     "Option",
     "Part",
     "Planner",

@@ -6,8 +6,11 @@ because whole words and a lone space are cut into different tokens.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+
+from kernel.errors import UsageError
 
 NOTHING = "N/A"
 
@@ -21,8 +24,29 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines of a prompt without an order: each is read alone behind what stands before them, none sees another.
+
+    So a place in the list helps nobody, a line that comes again is not evaluated again, and its null prompt reads the
+    same lines. What stands before them decides a lot (docs/choosing.md). A prompt has them once, with something before
+    and behind. Only `trusted` ones may hold control tokens.
+    """
+
+    texts: tuple[str, ...]
+    trusted: bool = False
+
+    @property
+    def text(self) -> str:
+        """All lines, in the order in which they were given."""
+        return "".join(self.texts)
+
+
+Piece = Part | Lines
+
+
+@dataclass(frozen=True, slots=True)
 class Prompt:
-    """What the model reads before a decision.
+    """What the model reads before a decision: runs of text, and between them perhaps lines without an order.
 
     `nulls` are the same prompt with what decides blanked (the evaluations, the request): they measure how
     much the model likes each opcode for reasons that have nothing to do with this state. `rotations` are the same
@@ -30,9 +54,30 @@ class Prompt:
     last, helps nobody (2511.21709); each needs its own null beside the others.
     """
 
-    parts: tuple[Part, ...]
-    nulls: tuple[tuple[Part, ...], ...] = ()
-    rotations: tuple[tuple[Part, ...], ...] = ()
+    parts: tuple[Piece, ...]
+    nulls: tuple[tuple[Piece, ...], ...] = ()
+    rotations: tuple[tuple[Piece, ...], ...] = ()
+
+
+def parted(parts: Sequence[Piece]) -> tuple[tuple[Part, ...], Lines | None, tuple[Part, ...]]:
+    """Return what stands before the lines without an order, these lines, and what stands behind; None where none are.
+
+    Raises:
+        UsageError: they come twice, or nothing stands before or behind them.
+    """
+    at = [n for n, part in enumerate(parts) if isinstance(part, Lines)]
+    if not at:
+        return tuple(part for part in parts if isinstance(part, Part)), None, ()
+    before, lines, behind_ = parts[: at[0]], parts[at[0]], parts[at[0] + 1 :]
+    if len(at) > 1:
+        raise UsageError(f"a prompt has lines without an order {len(at)} times; once, between a lead and a question")
+    assert isinstance(lines, Lines), "that is what was looked for"
+    for where, texts in (("before", before), ("behind", behind_)):
+        if not any(part.text for part in texts):
+            raise UsageError(
+                f"a prompt has nothing {where} its lines without an order; a lead and a question are needed"
+            )
+    return tuple(p for p in before if isinstance(p, Part)), lines, tuple(p for p in behind_ if isinstance(p, Part))
 
 
 @dataclass(frozen=True, slots=True)

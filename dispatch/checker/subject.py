@@ -13,7 +13,7 @@ from dispatch.checker.report import FaultError, SkipError
 from dispatch.wire.wire import Wire
 from kernel.contract import Cartridge, Engine, Option
 from kernel.opcode import HALT_INSTRUCTION, Instruction, Opcode, commands
-from kernel.prompt import Part
+from kernel.prompt import Piece
 from kernel.text.vocabulary import Vocabulary
 
 STEPS = 1000
@@ -51,7 +51,7 @@ class Subject:
     budget: int = BUDGET
     seeds: Sequence[int] = (0, 1, 2)
     elsewhere: Callable[[Sequence[int], int], Sequence[Trace]] | None = None
-    _ids: dict[tuple[str, tuple[Part, ...]], list[int]] = field(default_factory=dict, init=False, repr=False)
+    _ids: dict[tuple[str, tuple[Piece, ...]], list[int]] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def open(self) -> tuple[type[Opcode], ...]:
@@ -63,7 +63,7 @@ class Subject:
         """Every instruction of the opcodes that can be written out, the halt included if there is one."""
         return commands(self.cartridge.name, self.cartridge.opcodes)
 
-    def ids(self, name: str, parts: Sequence[Part]) -> list[int]:
+    def ids(self, name: str, parts: Sequence[Piece]) -> list[int]:
         """Return the ids of a prompt on a vocabulary; what stays the same from state to state is tokenized once."""
         key = name, tuple(parts)
         if key not in self._ids:
@@ -117,7 +117,7 @@ class Subject:
         return made_up + [Instruction.of(name, o.method, no_such_argument=1) for o in self.cartridge.opcodes]
 
 
-def text(parts: Sequence[Part]) -> str:
+def text(parts: Sequence[Piece]) -> str:
     """Return what the parts of a prompt say."""
     return "".join(part.text for part in parts)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from dispatch.cli.opening import Wanted
 from dispatch.cli.output import print_rows
+from dispatch.log.tally import Tally
 from dispatch.session.session import Session
 
 
@@ -34,6 +35,7 @@ def summary(session: Session, wanted: Wanted) -> dict[str, Any]:
             "passes": tally.passes,
             "passes_per_decision": _share(tally.passes, tally.decisions),
             "tokens_evaluated": tally.tokens_evaluated,
+            **_lines(tally),
             "chosen_tokens": tally.chosen_tokens,
             "forced_tokens": tally.forced_tokens,
             "closed": tally.closed,
@@ -56,6 +58,13 @@ def tell(found: dict[str, Any]) -> None:
     """Print the summary for a person."""
     told = {name: value for name, value in found.items() if value is not None and value != ""}
     print_rows([], [(name.replace("_", " "), _value(value)) for name, value in told.items()])
+
+
+def _lines(tally: Tally) -> dict[str, int]:
+    """Return what the line store did, where a prompt had lines without an order."""
+    if not tally.line_hits + tally.line_misses:
+        return {}
+    return {"line_hits": tally.line_hits, "line_misses": tally.line_misses, "tokens_saved": tally.tokens_saved}
 
 
 def _share(part: float, whole: int) -> float | None:

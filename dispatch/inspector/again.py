@@ -91,7 +91,7 @@ def _ids(kernel: Kernel, seen: Situation, logged: PromptsOf | None, asked: Asked
     """Return what is read now: the logged ids, or what the view writes, or an edited prompt in place of the first."""
     found = kernel.ids(seen.prompt)
     if logged is not None:
-        found = PromptIds(tuple(logged.main), tuple(map(tuple, logged.nulls)), tuple(map(tuple, logged.rotations)))
+        found = PromptIds(logged.main, tuple(logged.nulls), tuple(logged.rotations))
     if asked.prompt is None:
         return found
     return PromptIds(tuple(kernel.vocabulary.prompt([Part(asked.prompt, trusted=asked.control)])), found.nulls)

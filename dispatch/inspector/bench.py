@@ -26,6 +26,7 @@ from kernel.choose.options import option_literals
 from kernel.choose.question import Question
 from kernel.choose.rule import Rule
 from kernel.errors import ContextError, NoLegalOpcodeError, OpcodeError
+from kernel.memory.listed import flat_of
 from kernel.memory.rows import RowReader
 from kernel.prompt import Part, Prompt
 from kernel.shape.json_schema import read_value
@@ -304,7 +305,7 @@ class OptionsSide(Side):
     mode = "exact"
 
     def __init__(self, vocabulary: Vocabulary, task: OptionsTask) -> None:
-        super().__init__(task.question.prompt.main, vocabulary)
+        super().__init__(flat_of(task.question.prompt.main), vocabulary)
         self._task = task
 
     def _next(self, kernel: Kernel) -> list[Json]:

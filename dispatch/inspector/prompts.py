@@ -15,17 +15,18 @@ from dispatch.inspector.index import LogIndex
 from dispatch.log.prompts import Prompts
 from dispatch.log.records import DecisionRecord
 from kernel.errors import LogError
+from kernel.memory.listed import Prompted
 
 MOST_READ = 4096
 """So many lines are read for one prompt; a log in which more are needed was made for that."""
 
 
 class PromptsOf(NamedTuple):
-    """Ids that a decision read: the prompt, its null prompts, its other orders."""
+    """What a decision read: the prompt, its null prompts, its other orders."""
 
-    main: list[int]
-    nulls: list[list[int]]
-    rotations: list[list[int]]
+    main: Prompted
+    nulls: list[Prompted]
+    rotations: list[Prompted]
 
 
 def prompts_of(index: LogIndex, n: int) -> PromptsOf | None:

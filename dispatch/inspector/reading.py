@@ -11,8 +11,9 @@ from dispatch.inspector.prompts import prompts_of
 from dispatch.log.records import DecisionRecord
 from dispatch.session.situation import situation
 from kernel.errors import KernelError, LogError
+from kernel.memory.listed import flat_of
 from kernel.memory.passes import common_prefix
-from kernel.prompt import Part
+from kernel.prompt import Piece
 from kernel.text.vocabulary import CONTROL, Vocabulary
 
 
@@ -32,14 +33,15 @@ def reading(index: LogIndex, n: int, vocabulary: Vocabulary | None, before: Engi
     if found is not None and vocabulary is not None:
         last = prompts_of(index, n - 1) if n > 1 else None
         told["from"] = "ids"
-        orders = [found.main, *found.rotations]
-        kept = [last.main, *last.rotations] if last is not None else []
+        orders = [flat_of(each) for each in (found.main, *found.rotations)]
+        kept = [flat_of(each) for each in (last.main, *last.rotations)] if last is not None else []
         told["orders"] = [
             _read(ids, common_prefix(ids, kept[at]) if at < len(kept) else 0, vocabulary)
             for at, ids in enumerate(orders)
         ]
         told["nulls"] = [
-            _read(ids, max(common_prefix(ids, each) for each in orders), vocabulary) for ids in found.nulls
+            _read(ids, max(common_prefix(ids, each) for each in orders), vocabulary)
+            for ids in map(flat_of, found.nulls)
         ]
         told["control"] = any(part["control"] for order in told["orders"] for part in order["parts"])
         return told
@@ -69,7 +71,7 @@ def _by_view(told: Json, record: DecisionRecord, why: str, before: Engines | Non
     }
 
 
-def _written(parts: Sequence[Part]) -> Json:
+def _written(parts: Sequence[Piece]) -> Json:
     text = clip("".join(part.text for part in parts))
     return {"tokens": None, "kept": None, "parts": [{"text": text, "kept": False, "control": False}]}
 

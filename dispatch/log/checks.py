@@ -225,4 +225,7 @@ def _finite(instruction: InstructionRecord, where: str) -> InstructionRecord:
 def _length(field: str, delta: Delta, base: int) -> int:
     if delta.keep > base:
         raise ValueError(f"{field}.keep: keeps {delta.keep} ids of {base}")
-    return delta.keep + len(delta.new)
+    length = delta.keep + len(delta.new)
+    if delta.lines is not None and (not all(delta.lines) or not 0 < sum(delta.lines) < length):
+        raise ValueError(f"{field}.lines: {shortly(delta.lines)} ids and a question in {length} ids")
+    return length

@@ -125,6 +125,8 @@ class Delta(Record):
     """How many leading ids are the same as in the list before."""
     new: tuple[Count, ...] = Field(fail_fast=True)
     """The ids that follow them."""
+    lines: tuple[Count, ...] | None = Field(default=None, fail_fast=True)
+    """Of a prompt with lines without an order: how many ids the lead has, then each line; the rest is the question."""
 
 
 class TokenRow(Record):

@@ -142,6 +142,12 @@ class DecisionRecord(Record):
     """Calls of `llama_decode`."""
     tokens_evaluated: Count | None = None
     """Tokens that these calls evaluated."""
+    line_hits: Count | None = None
+    """Of the prompt's lines without an order, those of its null prompts included: how many were in memory already."""
+    line_misses: Count | None = None
+    """How many had to be evaluated."""
+    tokens_saved: Count | None = None
+    """Tokens of what was in memory."""
     chosen_tokens: Count | None = None
     """Tokens of `ids` that were a choice."""
     forced_tokens: Count | None = None

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import PurePath
 
+from dispatch.log.prompts import Told, flat
 from dispatch.log.records import DecisionRecord, Header
 from kernel.errors import UsageError
+from kernel.memory.listed import Listed
 from kernel.opcode import canonical
 
 
@@ -41,15 +43,18 @@ class Redactor:
         """What the header says of the salt."""
         return blake2b(self._key, digest_size=8).hexdigest()
 
-    def hash(self, value: str | Sequence[int]) -> str:
-        """Return the salted hash of a request or of a list of ids.
+    def hash(self, value: str | Told) -> str:
+        """Return the salted hash of a request, of a list of ids, or of a lead, its lines and a question.
 
         >>> Redactor("00" * 16).hash("lights on") == Redactor("00" * 16).hash("lights on")
         True
         >>> Redactor("00" * 16).hash("lights on") == Redactor("01" * 16).hash("lights on")
         False
         """
-        text = canonical(value if isinstance(value, str) else [int(i) for i in value])
+        if isinstance(value, Listed):
+            text = canonical([list(value.lead), [list(line) for line in value.lines], list(value.question)])
+        else:
+            text = canonical(value if isinstance(value, str) else [int(i) for i in value])
         return blake2b(text.encode("utf-8", "backslashreplace"), key=self._key, digest_size=16).hexdigest()
 
     def header(self, record: Header) -> Header:
@@ -67,15 +72,15 @@ class Redactor:
     def decision(
         self,
         record: DecisionRecord,
-        prompt: Sequence[int],
-        nulls: Sequence[Sequence[int]],
-        rotations: Sequence[Sequence[int]] = (),
+        prompt: Told,
+        nulls: Sequence[Told],
+        rotations: Sequence[Told] = (),
     ) -> DecisionRecord:
         """Return a decision without request and prompts, their hashes beside it."""
         hashes = dict(record.redacted or {})
         if record.request is not None:
             hashes["request"] = self.hash(record.request)
-        if len(prompt):
+        if len(flat(prompt)):
             hashes["prompt"] = self.hash(prompt)
             if record.nulls_of is None:
                 hashes |= {f"null {at}": self.hash(null) for at, null in enumerate(nulls, 1)}

@@ -28,6 +28,7 @@ from dispatch.log.tally import Tally
 from dispatch.log.writer import Broken, LogWriter, OnError, Place
 from kernel.contract import Cartridge, Engine
 from kernel.errors import LogError, UsageError
+from kernel.memory.listed import Ids, flat_of
 
 PART = 1 << 16
 """Bytes that are copied at a time."""
@@ -77,10 +78,10 @@ def resume(
             _check_secrets(reader, redact)
             run, fold, tally = Replay(reader, make_cartridge), Prompts(), Tally()
             last: DecisionRecord | None = None
-            prompt: list[int] = []
+            prompt: Ids = ()
             for step in run:
                 tally.add(step.record)
-                last, prompt = step.record, fold.take(step.record)[0] or prompt
+                last, prompt = step.record, flat_of(fold.take(step.record)[0]) or prompt
             report = run.report()
         dropped, lines = _rest(path, reader.end.length)
         _check(report, reader, lines)

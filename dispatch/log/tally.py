@@ -9,7 +9,8 @@ from dispatch.log.records import DecisionRecord
 from kernel.choose.decision import Stop
 
 SUMMED = (
-    "passes", "tokens_evaluated", "chosen_tokens", "forced_tokens", "refused_removals", "model_ms", "planner_ms"
+    "passes", "tokens_evaluated", "line_hits", "line_misses", "tokens_saved", "chosen_tokens", "forced_tokens",
+    "refused_removals", "model_ms", "planner_ms",
 )  # fmt: skip
 """Fields of a decision that are added up."""
 TOLD = ("agreed", "agreed_first", "with_offer", "passes", "tokens_evaluated")
@@ -29,6 +30,9 @@ class Tally:
     """Decisions whose prompt showed any."""
     passes: int = 0
     tokens_evaluated: int = 0
+    line_hits: int = 0
+    line_misses: int = 0
+    tokens_saved: int = 0
     chosen_tokens: int = 0
     forced_tokens: int = 0
     legal_mass: float = 0.0

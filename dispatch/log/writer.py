@@ -23,10 +23,11 @@ from dispatch.log.damage import MAX_LINE
 from dispatch.log.encoding import START, encode, seal, stamp
 from dispatch.log.key import Key
 from dispatch.log.lock import lock
-from dispatch.log.prompts import delta, nearest
+from dispatch.log.prompts import Told, delta, flat, nearest
 from dispatch.log.records import DecisionRecord, Header, Joined, Left, LogRecord, Outcome, Resumed
 from dispatch.log.redact import Redactor
 from kernel.errors import LogError
+from kernel.memory.listed import Listed
 
 OnError = Literal["stop", "continue"]
 
@@ -87,7 +88,7 @@ class LogWriter:
         self._redact = redact
         self._key = key
         self._stop = on_error == "stop"
-        self._nulls: tuple[int, list[list[int]]] = (0, [])
+        self._nulls: tuple[int, list[Told]] = (0, [])
         self._ended = False
         self._pending: _Pending | None = None
         self._fd, self._compress, self._place = broken or (-1, compressor(self.path), Place())
@@ -114,9 +115,9 @@ class LogWriter:
     def decision(
         self,
         record: DecisionRecord,
-        prompt: Sequence[int] = (),
-        nulls: Sequence[Sequence[int]] = (),
-        rotations: Sequence[Sequence[int]] = (),
+        prompt: Told = (),
+        nulls: Sequence[Told] = (),
+        rotations: Sequence[Told] = (),
     ) -> None:
         """Write one decision.
 
@@ -127,12 +128,13 @@ class LogWriter:
         """
         if record.n != self.n + 1 and self.error is None:
             raise LogError(f"log: decision {record.n} cannot follow decision {self.n}")
-        written = [list(null) for null in nulls] if len(prompt) else []
+        read = flat(prompt)
+        written: list[Told] = [null if isinstance(null, Listed) else list(null) for null in nulls] if len(read) else []
         if written and written == self._nulls[1]:
             record, nulls = record.model_copy(update={"nulls_of": self._nulls[0]}), ()
         if self._redact is not None:
-            record, prompt = self._redact.decision(record, prompt, nulls, rotations), ()
-        if len(prompt):
+            record, read = self._redact.decision(record, prompt, nulls, rotations), ()
+        if len(read):
             record = record.model_copy(
                 update={
                     "prompt": delta(prompt, self._place.prompt),
@@ -140,7 +142,7 @@ class LogWriter:
                     "rotations": tuple(delta(ids, prompt) for ids in rotations) or None,
                 }
             )
-        self._write(record, list(prompt))
+        self._write(record, list(read))
         if record.nulls_of is None and written:
             self._nulls = (record.n, written)
 

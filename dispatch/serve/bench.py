@@ -38,6 +38,7 @@ from dispatch.session.rules import make_rule
 from kernel.api import Kernel
 from kernel.choose.rule import Rule
 from kernel.errors import KernelError
+from kernel.memory.listed import flat_of
 from kernel.prompt import Part
 
 MOST_OPTIONS = 1000
@@ -181,7 +182,7 @@ def routes(bench: Bench) -> list[BaseRoute]:
 
 def _of_options(kernel: Kernel, form: Run, options: list[str], rule: Rule | None) -> tuple[list[Side], int, list[str]]:
     task = OptionsTask(kernel, form.prompt, options, form.null, rule)
-    prompt, vocabulary = task.question.prompt.main, kernel.vocabulary
+    prompt, vocabulary = flat_of(task.question.prompt.main), kernel.vocabulary
     most = room(kernel, prompt, form.max_tokens)
     sides: list[Side] = [
         RawSide(prompt, vocabulary, Paths(task.sequences), task.judge, most)

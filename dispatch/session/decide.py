@@ -28,6 +28,7 @@ from kernel.choose.question import PromptIds
 from kernel.choose.rule import Rule, RuleName
 from kernel.contract import Option
 from kernel.errors import LogError, UsageError
+from kernel.memory.listed import flat_of
 
 RUNTIME = "llama-cpp-python"
 """The package whose version may change scores."""
@@ -127,12 +128,13 @@ def decide_again(
                 player.use(list(run.cartridges.values()))
             seen, _ = situation(run.cartridges, run.engines, record.n, record.request or "")
             ids, nulls, rotations = prompts.take(record)
-            if read_ids and (wrong := misread(record, player, [ids, *nulls, *rotations])) is not None:
+            read = [flat_of(prompt) for prompt in (ids, *nulls, *rotations)]
+            if read_ids and (wrong := misread(record, player, read)) is not None:
                 run.differs(record.n, *wrong)
                 break
-            if ids and read_ids:
-                found.prompts_changed += player.kernel.vocabulary.prompt(seen.prompt.parts) != ids
-                logged = PromptIds(tuple(ids), tuple(map(tuple, nulls)), tuple(map(tuple, rotations)))
+            if read[0] and read_ids:
+                found.prompts_changed += player.kernel.ids(seen.prompt).main != ids
+                logged = PromptIds(ids, tuple(nulls), tuple(rotations))
                 choice = player.said(player.kernel.decide(player.question(seen, logged)), record.n)
             else:
                 found.rewritten += 1

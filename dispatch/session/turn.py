@@ -15,6 +15,8 @@ from kernel.choose.decision import Decision
 from kernel.contract import Option
 from kernel.opcode import Instruction
 
+LINES = ("line_hits", "line_misses", "tokens_saved")
+"""What a decision among lines without an order knows of the line store."""
 DIGITS = 6
 """Decimals of a log-probability: far below what two batch shapes differ by."""
 
@@ -108,6 +110,7 @@ def chosen_fields(decision: Decision, *, most: int = MOST) -> dict[str, Any]:
         "legal_mass": round(decision.legal_mass, DIGITS),
         "passes": decision.passes,
         "tokens_evaluated": decision.tokens_evaluated,
+        **({name: getattr(decision, name) for name in LINES} if decision.line_hits or decision.line_misses else {}),
         "chosen_tokens": decision.chosen_tokens,
         "forced_tokens": decision.forced_tokens,
         "preferred": decision.preferred_text,

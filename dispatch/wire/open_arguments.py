@@ -18,6 +18,7 @@ from kernel.choose.decision import Decision, Stop
 from kernel.choose.question import Question
 from kernel.choose.rule import Rule, RuleName
 from kernel.errors import BuildError, NoLegalOpcodeError
+from kernel.memory.listed import flat_of
 from kernel.opcode import Instruction, Opcode
 from kernel.prompt import Prompt
 from kernel.recent import keep, recall
@@ -79,7 +80,7 @@ class ArgumentWriter:
         written = write(
             self.kernel.memory,
             self._compiled(wire, [(cartridge, method)]),
-            decision.prompt,
+            flat_of(decision.prompt),  # what is written stands behind the lines as a list
             max_tokens=max_tokens,
             temperature=rule.temperature if rule is not None and sampled else 0.0,
             seed=[rule.seed, number] if rule is not None and sampled else 0,

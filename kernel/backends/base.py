@@ -49,8 +49,12 @@ class Backend(Protocol):
     def remove(self, sequence: int, start: int) -> bool:
         """Drop the positions from `start` on; False when the memory cannot (then nothing has changed)."""
 
-    def copy(self, source: int, target: int, end: int) -> None:
-        """Make `target`, which is empty, begin with the first `end` positions of `source`."""
+    def copy(self, source: int, target: int, end: int, begin: int = 0) -> None:
+        """Make `target`, which is empty, begin with the first `end` positions of `source`.
+
+        From a `begin` on: let `target`, which begins like `source` up to there, hold these positions as well, beside
+        what others are attached to it there. What stands behind them all begins behind the longest.
+        """
 
     def clear(self) -> None:
         """Forget everything."""

@@ -242,10 +242,10 @@ class LlamaCppBackend:
         """See Backend."""
         return bool(self._api.llama_memory_seq_rm(self._memory, sequence, start, -1))
 
-    def copy(self, source: int, target: int, end: int) -> None:
+    def copy(self, source: int, target: int, end: int, begin: int = 0) -> None:
         """See Backend."""
         # A recurrent state can only be copied whole; the caller has asked for it at its end.
-        self._api.llama_memory_seq_cp(self._memory, source, target, 0, end if self.shares_tokens else -1)
+        self._api.llama_memory_seq_cp(self._memory, source, target, begin, end if self.shares_tokens else -1)
 
     def clear(self) -> None:
         """See Backend."""

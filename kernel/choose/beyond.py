@@ -12,6 +12,7 @@ from kernel.choose.outcome import gains
 from kernel.choose.question import Question
 from kernel.choose.rule import RuleName
 from kernel.choose.score import Scorer, Scores
+from kernel.memory.listed import cells_of
 from kernel.memory.tree import ScoreTree
 
 WIDER = 64
@@ -51,7 +52,7 @@ def wider_tree(scorer: Scorer, question: Question, tree: ScoreTree) -> ScoreTree
     if whole is None or (question.judge is None and len(whole.tokens) > len(tree.tokens) + WIDER):
         return None
     prompts = question.orders
-    needed = sum(map(len, prompts)) + len(prompts) * (len(whole.tokens) + whole.longest)
+    needed = sum(map(cells_of, prompts)) + len(prompts) * (len(whole.tokens) + whole.longest)
     return whole if needed <= scorer.memory.room.n_ctx else None
 
 

@@ -8,6 +8,7 @@ more                        -> `search`: best first, until nothing else can win
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 import numpy as np
@@ -24,9 +25,12 @@ from kernel.choose.score import Scorer, Scores
 from kernel.choose.search import BestFirst
 from kernel.choose.verdict import judged
 from kernel.errors import UsageError
+from kernel.memory.listed import Listed
 from kernel.memory.memory import Memory
 from kernel.memory.passes import Work
 from kernel.memory.tree import ScoreTree
+
+_log = logging.getLogger(__name__)
 
 
 class Chooser:
@@ -36,6 +40,7 @@ class Chooser:
         self.memory = memory
         self.scorer = Scorer(memory)
         self.nulls = NullPrompts(self.scorer, nulls or NullCache())
+        self._told = False
 
     def choose(self, question: Question) -> Decision:
         """Choose one legal opcode.
@@ -46,7 +51,22 @@ class Chooser:
             ContextError, LogitsError, BackendError: the session is as it was.
         """
         with self.memory.lock:
-            return self._choose(question)
+            return self._choose(self.as_read(question))
+
+    def as_read(self, question: Question) -> Question:
+        """Return the question as this memory can hold it: what a prompt shows as a set may have to become lists."""
+        prompt = question.prompt
+        if self.memory.backend.shares_tokens or not any(
+            isinstance(each, Listed) for each in (prompt.main, *prompt.nulls)
+        ):
+            return question
+        if not self._told:
+            self._told = True
+            _log.warning(
+                "%s: its memory cannot hold a set, so options are read as lists in every rotated order",
+                self.memory.backend.name,
+            )
+        return replace(question, prompt=prompt.as_lists())
 
     def _choose(self, question: Question) -> Decision:
         before, margin, seen = self.memory.cost, None, None

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kernel.choose.outcome import Evidence, Outcome
 from kernel.choose.question import Question
 from kernel.choose.rule import Floats
+from kernel.memory.listed import Prompted
 from kernel.memory.passes import Cost
 from kernel.trie.opcodes import OpcodeSet
 from kernel.trie.subset import Subset
@@ -79,8 +80,10 @@ class Decision:
         margin: score of the winner minus that of the second.
         legal_mass: probability that the full vocabulary gave to the legal ids at the first branch.
         chosen_tokens, forced_tokens: how many of `ids` were a choice, and how many had no alternative.
-        prompt, nulls, rotations: ids that the model read.
+        prompt, nulls, rotations: ids that the model read; `Listed` where it was shown a set.
         passes, tokens_evaluated: cost in calls of llama_decode and tokens, null prompts included.
+        line_hits, line_misses: lines without an order that were stored, and that had to be evaluated.
+        tokens_saved: tokens of what was stored.
         preferred: index of an opcode that scores higher than the chosen one and is not legal now; None where there is
             none, or nobody asked.
         preferred_by: by how much.
@@ -106,9 +109,12 @@ class Decision:
     stop: Stop
     opcodes: OpcodeSet = field(repr=False, compare=False)
     refused_removals: int = 0
-    prompt: tuple[int, ...] = field(default=(), repr=False)
-    nulls: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
-    rotations: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
+    line_hits: int = 0
+    line_misses: int = 0
+    tokens_saved: int = 0
+    prompt: Prompted = field(default=(), repr=False)
+    nulls: tuple[Prompted, ...] = field(default=(), repr=False)
+    rotations: tuple[Prompted, ...] = field(default=(), repr=False)
     preferred: int | None = None
     preferred_by: float = 0.0
     outcome: Outcome = Outcome.CHOSEN
@@ -171,6 +177,9 @@ def decided(question: Question, comparison: Comparison, cost: Cost) -> Decision:
         stop=Stop.COMPLETE if choices else Stop.FORCED,
         opcodes=opcodes,
         refused_removals=cost.refused_removals,
+        line_hits=cost.line_hits,
+        line_misses=cost.line_misses,
+        tokens_saved=cost.tokens_saved,
         prompt=question.prompt.main,
         nulls=question.prompt.nulls,
         rotations=question.prompt.rotations,

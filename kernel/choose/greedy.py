@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from kernel.choose.question import Question
 from kernel.errors import LogitsError
+from kernel.memory.listed import end_of, joined
 from kernel.memory.memory import Growth, Memory
 from kernel.memory.passes import MAIN
 from kernel.memory.rows import RowReader
+from kernel.memory.sets import open_prompt
 from kernel.trie.subset import Subset
 
 BRANCH = 1
@@ -80,10 +82,10 @@ def _walk(memory: Memory, rows: RowReader, question: Question) -> Walk:
                 values.append(rows.log_probabilities(row, ids, at, question.watch))
 
             if done < 0:
-                memory.open([*prompt, *path], read)
+                open_prompt(memory, joined(prompt, path), read)
             else:
                 new = tuple(path[done:])
-                memory.expand([Growth(source, len(prompt) + done, BRANCH, new, len(new) - 1)], read)
+                memory.expand([Growth(source, end_of(prompt) + done, BRANCH, new, len(new) - 1)], read)
                 source = BRANCH
             row = values.pop()
             best = int(np.argmax(row))

@@ -12,6 +12,7 @@ from kernel.choose.decision import Decision, decided
 from kernel.choose.question import Question
 from kernel.choose.rule import RuleName
 from kernel.choose.verdict import judged
+from kernel.memory.listed import cells_of
 from kernel.memory.passes import Work
 
 
@@ -25,6 +26,7 @@ def choose_many(chooser: Chooser, questions: Sequence[Question]) -> list[Decisio
         UsageError, ContextError, LogitsError, BackendError: of a question that has one; nothing is returned then.
     """
     with chooser.memory.lock:
+        questions = [chooser.as_read(question) for question in questions]
         decisions: dict[int, Decision] = {}
         for group in _groups(chooser, questions):
             together = [questions[number] for number in group]
@@ -53,8 +55,8 @@ def _fits(chooser: Chooser, group: Sequence[Question], question: Question) -> bo
     """Return whether a question certainly fits beside those of a group; alone it may fit all the same."""
     tree = chooser.scorer.tree(question.opcodes, question.legal)
     assert tree is not None, "only questions that are scored whole share"
-    longest = max(len(ids) for ids in (*question.orders, *question.nulls))
-    cells = len(group[0].prompt.main) + longest + tree.longest
+    longest = max(cells_of(each) for each in (*question.orders, *question.nulls))
+    cells = cells_of(group[0].prompt.main) + longest + tree.longest
     return cells <= chooser.memory.room.n_ctx and sum(len(q.orders) for q in group) < chooser.nulls.at_once
 
 

@@ -6,6 +6,8 @@ A null prompt mostly stays the same from decision to decision, so it is evaluate
 - Null prompts of which nothing is known go into the pass of the decision, as many as it has sequences for.
 - MANY or more of them (a guide has one for each command) are scored over every opcode before the decision: they then
   answer for any legal set, and for the next session from disk.
+- One that shows a set is read in the pass of every decision: its lines are stored, so it costs little, and passes of
+  one shape give the same scores to the last bit.
 - Where the legal set is searched because it is too large to be scored whole, each null prompt is scored over all of it,
   once, in as many passes as that takes.
 """
@@ -22,6 +24,7 @@ from kernel.choose.question import Question
 from kernel.choose.rule import Floats
 from kernel.choose.score import Scorer, Scores
 from kernel.errors import UsageError
+from kernel.memory.listed import Listed, Prompted
 from kernel.memory.passes import Ids, Work
 from kernel.memory.tree import ScoreTree, grow
 from kernel.trie.opcodes import OpcodeSet
@@ -62,9 +65,9 @@ class NullPrompts:
             return None
         return _mean([self._of_all_legal(question, null, leaves) for null in question.nulls])
 
-    def _of_all_legal(self, question: Question, null: Ids, leaves: NDArray[np.int32]) -> Floats:
+    def _of_all_legal(self, question: Question, null: Prompted, leaves: NDArray[np.int32]) -> Floats:
         opcodes, legal = question.opcodes, question.legal
-        known = self.cache.recall(opcodes, legal, null)
+        known = None if isinstance(null, Listed) else self.cache.recall(opcodes, legal, null)
         if known is None:
             tree = grow(opcodes.trie, legal, opcodes.scored, LIMIT)
             if tree is None:
@@ -74,12 +77,16 @@ class NullPrompts:
                 )
             scores = self.scorer.score(Work((null,), tree))
             known = scores.log_probabilities[0][np.argsort(scores.leaves)]
-            self.cache.remember(opcodes, legal, null, known)
+            if not isinstance(null, Listed):
+                self.cache.remember(opcodes, legal, null, known)
         return known
 
-    def recall(self, opcodes: OpcodeSet, legal: Subset, tree: ScoreTree, nulls: Sequence[Ids]) -> dict[Ids, Floats]:
+    def recall(
+        self, opcodes: OpcodeSet, legal: Subset, tree: ScoreTree, nulls: Sequence[Prompted]
+    ) -> dict[Prompted, Floats]:
         """Return what is known of null prompts over a legal set that has this tree."""
-        found = {null: self.cache.recall(opcodes, legal, null, tree) for null in nulls}
+        flat = [null for null in nulls if not isinstance(null, Listed)]
+        found = {null: self.cache.recall(opcodes, legal, null, tree) for null in flat}
         return {null: sums for null, sums in found.items() if sums is not None}
 
     def read_many(self, question: Question, missing: Sequence[Ids]) -> None:
@@ -97,11 +104,15 @@ class NullPrompts:
             self.remember(opcodes, opcodes.everything, part, scores)
         self.cache.save(opcodes, missing)
 
-    def remember(self, opcodes: OpcodeSet, legal: Subset, nulls: Sequence[Ids], scores: Scores) -> dict[Ids, Floats]:
+    def remember(
+        self, opcodes: OpcodeSet, legal: Subset, nulls: Sequence[Prompted], scores: Scores
+    ) -> dict[Prompted, Floats]:
         """Keep and return what the last prompts of a pass said, which are these null prompts."""
         first = len(scores.values) - len(nulls)
         behind = scores.log_probabilities[first:]
         for null, sums, values in zip(nulls, behind, scores.values[first:], strict=True):
+            if isinstance(null, Listed):
+                continue
             if len(legal) == len(opcodes):
                 self.cache.remember_whole(opcodes, null, scores.tree, values)
             else:
@@ -115,26 +126,25 @@ class NullReading:
     def __init__(self, nulls: NullPrompts, question: Question, tree: ScoreTree, wider: ScoreTree | None) -> None:
         self._nulls, self._question, self._tree, self._wider = nulls, question, tree, wider
         self._known = self._recall(tree)
-        missing = self._missing(self._known)
-        if len(missing) >= MANY:
-            nulls.read_many(question, missing)
+        many = [null for null in self._missing(self._known) if not isinstance(null, Listed)]
+        if len(many) >= MANY:
+            nulls.read_many(question, many)
             self._known = self._recall(tree)
-            missing = self._missing(self._known)
-        if wider is not None:  # what is known of the legal ones alone does not do
-            missing = self._missing(self._recall_wider(wider))
-        self._to_read = missing
+        self._known_wider = self._recall_wider(wider) if wider is not None else {}
+        # what is known of the legal ones alone does not do where all are scored
+        self._to_read = self._missing(self._known if wider is None else self._known_wider)
 
-    def parts(self) -> list[tuple[Ids, ...]]:
+    def parts(self) -> list[tuple[Prompted, ...]]:
         """Return the null prompts that go into each pass of the decision; there is one pass at least."""
         at_once = self._nulls.at_once
         return [tuple(self._to_read[at : at + at_once]) for at in range(0, max(1, len(self._to_read)), at_once)]
 
-    def take(self, part: Sequence[Ids], scores: Scores) -> None:
+    def take(self, part: Sequence[Prompted], scores: Scores) -> None:
         """Keep what a pass said of its null prompts."""
         opcodes = self._question.opcodes
         self._known |= self._nulls.remember(opcodes, self._question.legal, part, scores)
         if scores.wider is not None:
-            self._nulls.remember(opcodes, opcodes.everything, part, scores.wider)
+            self._known_wider |= self._nulls.remember(opcodes, opcodes.everything, part, scores.wider)
 
     def mean(self) -> Floats | None:
         """Return the mean log-probability of each leaf of the tree; None where the rule asks for no null prompt."""
@@ -144,19 +154,18 @@ class NullReading:
     def wider_mean(self, wider: ScoreTree) -> Floats | None:
         """Return the same over all opcodes; zeros where no null prompt is asked for, None where one is not known."""
         wanted = self._question.nulls
-        known = self._recall_wider(wider)
-        if self._missing(known):
+        if self._missing(self._known_wider):
             return None
-        return _mean([known[null] for null in wanted]) if wanted else np.zeros(len(wider.leaves))
+        return _mean([self._known_wider[null] for null in wanted]) if wanted else np.zeros(len(wider.leaves))
 
-    def _recall(self, tree: ScoreTree) -> dict[Ids, Floats]:
+    def _recall(self, tree: ScoreTree) -> dict[Prompted, Floats]:
         return self._nulls.recall(self._question.opcodes, self._question.legal, tree, self._question.nulls)
 
-    def _recall_wider(self, wider: ScoreTree) -> dict[Ids, Floats]:
+    def _recall_wider(self, wider: ScoreTree) -> dict[Prompted, Floats]:
         opcodes = self._question.opcodes
         return self._nulls.recall(opcodes, opcodes.everything, wider, self._question.nulls)
 
-    def _missing(self, known: dict[Ids, Floats]) -> list[Ids]:
+    def _missing(self, known: dict[Prompted, Floats]) -> list[Prompted]:
         return [null for null in dict.fromkeys(self._question.nulls) if null not in known]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernel.errors import ContextError
+from kernel.memory.listed import Prompted, cells_of, end_of
 from kernel.memory.memory import Growth, Memory
 from kernel.memory.passes import MAIN, Ids
 
@@ -28,17 +29,21 @@ class Places:
     """The places of one search.
 
     Args:
-        base: ids of the prompt and the forced prefix; they are on the main sequence.
+        base: the prompt and the forced prefix; they are on the main sequence.
         root: the node behind them.
     """
 
-    def __init__(self, memory: Memory, base: Ids, root: int) -> None:
-        if memory.room.n_seq < 2:
-            raise ContextError(f"n_seq={memory.room.n_seq} is too small to search this set; 2 or more")
+    def __init__(self, memory: Memory, base: Prompted, root: int) -> None:
+        if memory.whole.n_seq < 2:
+            raise ContextError(f"n_seq={memory.whole.n_seq} is too small to search this set; 2 or more")
         self._memory = memory
-        self._base = len(base)
+        self._base, self._held = end_of(base), cells_of(base)
         self._places = {root: Place((), MAIN)}
-        self._free = list(range(1, memory.room.n_seq))
+        self._free: list[int] = []
+
+    def open(self) -> None:
+        """Take all sequences that are free, now that the prompt is in memory."""
+        self._free = list(range(1, self._memory.room.n_seq))
 
     def path(self, node: int) -> Ids:
         """Return the ids between the prefix and a node."""
@@ -110,4 +115,4 @@ class Places:
     @property
     def _cells(self) -> int:
         """An upper bound of the cells in use."""
-        return self._base + sum(len(p.path) for p in self._places.values() if p.sequence not in (None, MAIN))
+        return self._held + sum(len(p.path) for p in self._places.values() if p.sequence not in (None, MAIN))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from kernel.choose.outcome import Judge
 from kernel.choose.rule import Floats, Rule, RuleName
 from kernel.errors import NoLegalOpcodeError, UsageError
-from kernel.memory.passes import Ids
+from kernel.memory.listed import Listed, Prompted
 from kernel.memory.rows import Watch
 from kernel.trie.opcodes import OpcodeSet
 from kernel.trie.subset import Subset
@@ -15,7 +15,7 @@ from kernel.trie.subset import Subset
 
 @dataclass(frozen=True, slots=True)
 class PromptIds:
-    """A prompt as token ids.
+    """A prompt as token ids; each may show a set (`Listed`).
 
     Attributes:
         main: the whole prompt; what is equal to the beginning of the last one is not evaluated again.
@@ -24,9 +24,16 @@ class PromptIds:
             set is small enough to be scored whole.
     """
 
-    main: Ids
-    nulls: tuple[Ids, ...] = ()
-    rotations: tuple[Ids, ...] = ()
+    main: Prompted
+    nulls: tuple[Prompted, ...] = ()
+    rotations: tuple[Prompted, ...] = ()
+
+    def as_lists(self) -> PromptIds:
+        """Return the prompt with what it shows as lists in every rotated order, for a memory that holds no sets."""
+        prompts = [_orders(prompt) for prompt in (self.main, *self.rotations)]
+        (main, *others), *rotated = prompts
+        nulls = tuple(order for null in self.nulls for order in _orders(null))
+        return PromptIds(main, nulls, (*others, *(order for orders in rotated for order in orders)))
 
 
 @dataclass(frozen=True)
@@ -75,11 +82,15 @@ class Question:
         return self.opcodes.everything if self.subset is None else self.subset
 
     @property
-    def nulls(self) -> tuple[Ids, ...]:
+    def nulls(self) -> tuple[Prompted, ...]:
         """The null prompts that the rule compares with."""
         return self.prompt.nulls if self.by.name is RuleName.CALIBRATED else ()
 
     @property
-    def orders(self) -> tuple[Ids, ...]:
+    def orders(self) -> tuple[Prompted, ...]:
         """The prompt, and behind it the rotations that the rule averages over."""
         return (self.prompt.main, *self.prompt.rotations) if self.nulls else (self.prompt.main,)
+
+
+def _orders(prompt: Prompted) -> tuple[Prompted, ...]:
+    return prompt.orders() if isinstance(prompt, Listed) else (prompt,)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel.memory import attention, recurrent
+from kernel.memory import attention, recurrent, sets
+from kernel.memory.listed import Listed, joined
 from kernel.memory.memory import Memory
 from kernel.memory.passes import Cost, ReadRow, Work
 from kernel.memory.rows import RowReader, Watch
@@ -123,8 +124,8 @@ def evaluate(memory: Memory, work: Work, read: ReadRow) -> None:
         BackendError: the runtime refused; the memory is empty.
     """
     tree = work.tree
-    memory.check([(*prompt, *tree.prefix) for prompt in work.prompts], tree.longest - len(tree.prefix))
+    memory.check([joined(prompt, tree.prefix) for prompt in work.prompts], tree.longest - len(tree.prefix))
     with memory.guard():
-        plan = (attention if memory.backend.shares_tokens else recurrent).plan(memory, work)
-        memory.carry_out(plan.steps, read)
-        memory.held, memory.kept = list(plan.held), list(map(list, plan.kept))
+        listed = any(isinstance(prompt, Listed) for prompt in work.prompts)
+        planner = (sets if listed else attention) if memory.backend.shares_tokens else recurrent
+        memory.follow(planner.plan(memory, work), read)

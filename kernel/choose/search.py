@@ -18,9 +18,11 @@ from kernel.choose.greedy import longest_legal
 from kernel.choose.places import Places
 from kernel.choose.question import Question
 from kernel.choose.rule import Floats
+from kernel.memory.listed import joined
 from kernel.memory.memory import Growth, Memory
 from kernel.memory.passes import Ids
 from kernel.memory.rows import RowReader
+from kernel.memory.sets import open_prompt
 
 WIDTH = 16
 """Open edges evaluated in one pass. A pass costs as much as some eight tokens, so a few wasted ones are cheap."""
@@ -83,7 +85,7 @@ class BestFirst:
         self.trie = question.opcodes.trie
         prefix, self._root = self.legal.forced()
         self._prefix: Ids = tuple(prefix)
-        self._base: Ids = (*question.prompt.main, *prefix)
+        self._base = joined(question.prompt.main, prefix)
         self._ranked = None if bonus is None else bonus[self.trie.order]
         self._heap: list[_Open] = []
         self._known: dict[int, float] = {}
@@ -104,7 +106,8 @@ class BestFirst:
             self.mass = float(np.exp(values).sum())
             self._push(self._root, edges, values)
 
-        self.memory.open(self._base, first)
+        open_prompt(self.memory, self._base, first)
+        self._places.open()
         try:
             while not self._heap[0].done:
                 self._pass()

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from kernel.memory.listed import flat_of
 from kernel.memory.memory import Memory
 from kernel.memory.passes import Batch, Copy, Drop, Plan, Room, Stem, Step, Token, Work, common_prefix, fed
 from kernel.memory.tree import STEM, ScoreTree
@@ -45,7 +46,8 @@ def settled(memory: Memory, work: Work) -> tuple[list[Stem], int]:
 
     Only this asks the memory, which may refuse to remove; what is planned afterwards needs no answer.
     """
-    ids = [(*prompt, *work.tree.prefix) for prompt in work.prompts]
+    ids = [(*flat_of(prompt), *work.tree.prefix) for prompt in work.prompts]
+    memory.give_way(*_needed(ids, work.tree))
     keep = _kept(ids, work, memory.room)
     memory.release(keep)
     stems = [Stem(0, ids[0], cached=memory.rewind(ids[0]))]
@@ -59,6 +61,12 @@ def settled(memory: Memory, work: Work) -> tuple[list[Stem], int]:
             memory.drop(number)
         stems.append(stem)
     return stems, keep
+
+
+def _needed(ids: Sequence[tuple[int, ...]], tree: ScoreTree) -> tuple[int, int]:
+    """Return how many sequences and cells it takes to evaluate all of it in one pass."""
+    own = [len(each) - common_prefix(each, ids[0]) for each in ids[1:]]
+    return len(ids) * (1 + len(tree.tips)), len(ids[0]) + sum(own) + len(ids) * len(tree.tokens)
 
 
 def _kept(ids: Sequence[tuple[int, ...]], work: Work, room: Room) -> int:
@@ -77,11 +85,16 @@ def _connected(stem: Stem, sources: Sequence[Stem]) -> Stem:
 
 
 class Passes:
-    """The passes of one decision; use it once."""
+    """The passes of one decision; use it once.
 
-    def __init__(self, stems: Sequence[Stem], tree: ScoreTree, room: Room, keep: int) -> None:
+    Args:
+        keep: so many of the first stems stay on their sequences.
+        base: the sequence of the first stem.
+    """
+
+    def __init__(self, stems: Sequence[Stem], tree: ScoreTree, room: Room, keep: int, base: int = 0) -> None:
         self.stems = list(stems)  # by number; replaced by what they have become when their pass is done
-        self.tree, self.room, self.keep = tree, room, keep
+        self.tree, self.room, self.keep, self.base = tree, room, keep, base
         self.paths = tree.paths() or [[]]
 
     def steps(self) -> Iterator[Step]:
@@ -116,16 +129,16 @@ class Passes:
             stem = self.stems[number]
             if (source := stem.source) is not None:
                 if source not in group and stem.cached < stem.shared:  # the source is in memory by now
-                    yield Drop(number)
+                    yield Drop(self.base + number)
                     stem = self.stems[number] = replace(stem, cached=stem.shared, own=False)
                 if stem.cached and not stem.own:
-                    yield Copy(source, number, stem.cached)
+                    yield Copy(self.base + source, self.base + number, stem.cached)
         kept = sum(len(stem.ids) for stem in self.stems[: self.keep])
         cells = self.room.n_ctx - kept - sum(self.stems[n].new for n in group if n >= self.keep)
         if len(group) == 1:
             stem = self.stems[group[0]]
             ahead = range(stem.cached, len(stem.ids) - max(1, self.room.n_batch - len(self.tree.tokens)))
-            yield from fed(stem.number, stem.ids, ahead, self.room)
+            yield from fed(self.base + stem.number, stem.ids, ahead, self.room)
             there = max(ahead.start, ahead.stop)
             self.stems[group[0]] = replace(stem, cached=there, shared=there)
         strands = [(number, path) for number in group for path in self.paths]
@@ -135,7 +148,7 @@ class Passes:
             strands = strands[taken:]
         for number in group:
             if number >= self.keep:
-                yield Drop(number)
+                yield Drop(self.base + number)
 
     def _fitting(self, group: list[int], strands: list[Strand], cells: int) -> int:
         """Return how many strands go into the next pass; at least one."""
@@ -151,14 +164,15 @@ class Passes:
 
     def _pass(self, group: list[int], strands: list[Strand]) -> Iterator[Step]:
         """Yield one pass: what is new of the stems, and the strands on sequences of their own."""
-        carriers = {number: [number] for number in group}
+        carriers = {number: [self.base + number] for number in group}
         placed: dict[tuple[int, int], list[int]] = {}  # (stem, point) -> its sequences, in order of evaluation
-        used = range(len(self.stems), len(self.stems) + len(strands))
+        first = self.base + len(self.stems)
+        used = range(first, first + len(strands))
         for sequence, (number, path) in zip(used, strands, strict=True):
             if path:
                 carriers[number].append(sequence)
                 if self.stems[number].cached:
-                    yield Copy(number, sequence, self.stems[number].cached)
+                    yield Copy(self.base + number, sequence, self.stems[number].cached)
             for point in path:
                 placed.setdefault((number, point), []).append(sequence)
         tokens = [token for number in group for token in self._prompt(number, group, carriers)]

@@ -1,7 +1,8 @@
 """What the runtime's memory holds of the session, as token ids, and the only hands on it.
 
 Sequence 0 carries the prompt of the session and the next few its other orders: they survive from decision to decision.
-Every other sequence lives for one decision. Nothing here tokenizes: equal ids are equal prefixes.
+So do the stored lines, on the last sequences. Every other sequence lives for one decision. Nothing here tokenizes:
+equal ids are equal prefixes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from dataclasses import dataclass
 
 from kernel.backends.base import Backend
 from kernel.errors import ContextError
-from kernel.memory.passes import MAIN, Batch, Copy, Cost, Drop, Ids, ReadRow, Room, Step, Token, common_prefix
+from kernel.memory.listed import Listed, Prompted, cells_of, flat_of
+from kernel.memory.passes import MAIN, Batch, Copy, Cost, Drop, Ids, Plan, ReadRow, Room, Step, Token, common_prefix
+from kernel.memory.store import Stored
 from kernel.memory.tree import STEM
 
 
@@ -39,6 +42,7 @@ class Memory:
     Attributes:
         held: ids on the main sequence.
         kept: ids on the sequences 1, 2, ...: other orders of the session's prompt.
+        stored: the line store.
         cost: all that was asked of the model so far; the difference of two is the cost of what lies between.
         lock: held by one thread from the beginning of a decision or of a text to its end. The runtime is not safe for
             threads: two of them in it abort the process.
@@ -49,37 +53,59 @@ class Memory:
         self.lock = threading.RLock()
         self.held: list[int] = []
         self.kept: list[list[int]] = []
+        self.stored = Stored()
         self.cost = Cost()
 
     @property
-    def room(self) -> Room:
+    def whole(self) -> Room:
         """What the runtime holds at most."""
         return Room(self.backend.n_ctx, self.backend.n_batch, self.backend.n_seq)
+
+    @property
+    def room(self) -> Room:
+        """What it holds at most beside the stored lines."""
+        whole = self.whole
+        return Room(whole.n_ctx - self.stored.cells, whole.n_batch, self.stored.first(whole.n_seq))
 
     def reset(self) -> None:
         """Forget the session."""
         self.backend.clear()
-        self.held, self.kept = [], []
+        self.held, self.kept, self.stored = [], [], Stored()
 
-    def check(self, prompts: Sequence[Sequence[int]], longest: int) -> None:
-        """Raise ContextError unless each prompt and the longest legal opcode fit; nothing is evaluated."""
-        main = prompts[0]
+    def check(self, prompts: Sequence[Prompted], longest: int) -> None:
+        """Raise ContextError unless each prompt and the longest legal opcode fit; nothing is evaluated.
+
+        Stored lines give way where they do not fit beside a prompt without lines.
+        """
+        whole, main = self.whole, prompts[0]
         for prompt in prompts:
-            if not prompt:
+            if not cells_of(prompt):
                 raise ContextError("a prompt is empty; a decision needs at least one token to stand on")
-            own = len(prompt) - common_prefix(main, prompt)
-            needed = len(main) + own + longest
-            if needed > self.room.n_ctx:
+            first = 0 if isinstance(prompt, Listed) else cells_of(main)  # with lines each is decided alone, if need be
+            own = cells_of(prompt) - (common_prefix(flat_of(main), flat_of(prompt)) if first else 0)
+            if (needed := first + own + longest) > whole.n_ctx:
                 raise ContextError(
-                    f"{len(main)} prompt ids, {own} of a null prompt and up to {longest} of an opcode need {needed}, "
-                    f"but n_ctx is {self.room.n_ctx}; shorten the prompt or raise n_ctx"
+                    f"{cells_of(main)} prompt ids, {own} of a null prompt and up to {longest} of an opcode need "
+                    f"{needed}, but n_ctx is {whole.n_ctx}; shorten the prompt or raise n_ctx"
                 )
-        if len(prompts) >= self.room.n_seq:
-            raise ContextError(f"{len(prompts)} prompts at once; n_seq={self.room.n_seq} holds {self.room.n_seq - 1}")
+        if len(prompts) >= whole.n_seq:
+            raise ContextError(f"{len(prompts)} prompts at once; n_seq={whole.n_seq} holds {whole.n_seq - 1}")
+        if whole.n_seq < 3 and any(isinstance(prompt, Listed) for prompt in prompts):
+            raise ContextError(f"a prompt with lines without an order needs n_seq=3 or more; it is {whole.n_seq}")
+        if not any(isinstance(prompt, Listed) for prompt in prompts):
+            self.give_way(2, needed)
+
+    def give_way(self, sequences: int, cells: int) -> None:
+        """Drop the stored lines where they leave less than so many sequences and cells to prompts without lines."""
+        if self.stored.sequences and (sequences > self.room.n_seq or cells > self.room.n_ctx):
+            for sequence in self.stored.sequences.values():
+                self.drop(sequence)
+            self.stored = Stored()
 
     def open(self, ids: Sequence[int], read: ReadRow) -> None:
         """Make `ids` the session's prompt and read the row after it (as point STEM)."""
         ids = tuple(ids)
+        self.give_way(1, len(ids))
         with self.guard():
             self.release(1)
             start, last = self.rewind(ids), len(ids) - 1
@@ -117,7 +143,8 @@ class Memory:
         The last id is always evaluated anew, because its row is needed.
         """
         keep = min(common_prefix(self.held, ids), len(ids) - 1)
-        if keep < len(self.held) and not self.backend.remove(MAIN, keep):
+        # where nothing stays, there may be a prompt with lines, of which nothing is held
+        if (keep < len(self.held) or not keep) and not self.backend.remove(MAIN, keep):
             self.cost += Cost(refused_removals=1)
             self.reset()
             keep = 0
@@ -130,12 +157,19 @@ class Memory:
             match step:
                 case Batch(tokens):
                     self._decode(tokens, read)
-                case Copy(source, target, length):
-                    self.backend.copy(source, target, length)
+                case Copy(source, target, length, begin):
+                    self.backend.copy(source, target, length, begin)
                 case Drop(sequence):
                     self.drop(sequence)
                 case _:
                     self.backend.clear()
+
+    def follow(self, plan: Plan, read: ReadRow) -> None:
+        """Run a plan and take note of what is held after it; call it inside of `guard`."""
+        self.carry_out(plan.steps, read)
+        self.held, self.kept = list(plan.held), list(map(list, plan.kept))
+        self.stored = self.stored if plan.stored is None else plan.stored
+        self.cost += plan.found
 
     @contextlib.contextmanager
     def guard(self) -> Iterator[None]:

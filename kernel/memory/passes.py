@@ -6,19 +6,21 @@ A *step* is one call of the runtime. The planners (`attention`, `recurrent`) wri
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernel.memory.listed import Ids as Ids
+from kernel.memory.listed import Prompted
+from kernel.memory.store import Stored
 from kernel.memory.tree import ScoreTree
 
 MAIN = 0
 """The sequence of the session's prompt."""
-
-Ids = tuple[int, ...]
 
 ReadRow = Callable[[int, int, NDArray[np.float32]], None]
 """(stem, point, row): called once for each row that was asked for, before the next pass overwrites it."""
@@ -34,22 +36,27 @@ class Room(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What was asked of the model: calls of `llama_decode`, tokens in them, and removals that the memory refused."""
+    """What was asked of the model, and what the line store spared it.
+
+    Attributes:
+        passes, tokens: calls of `llama_decode`, and tokens in them.
+        refused_removals: removals that the memory refused.
+        line_hits, line_misses: lines of prompts that were stored, and that had to be evaluated.
+        tokens_saved: tokens of the lines and leads that were stored.
+    """
 
     passes: int = 0
     tokens: int = 0
     refused_removals: int = 0
+    line_hits: int = 0
+    line_misses: int = 0
+    tokens_saved: int = 0
 
     def __add__(self, other: Cost) -> Cost:
-        refused = self.refused_removals + other.refused_removals
-        return Cost(self.passes + other.passes, self.tokens + other.tokens, refused)
+        return Cost(*map(operator.add, astuple(self), astuple(other)))
 
     def __sub__(self, earlier: Cost) -> Cost:
-        return Cost(
-            self.passes - earlier.passes,
-            self.tokens - earlier.tokens,
-            self.refused_removals - earlier.refused_removals,
-        )
+        return Cost(*map(operator.sub, astuple(self), astuple(earlier)))
 
 
 class Token(NamedTuple):
@@ -70,11 +77,12 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Let the empty sequence `target` begin with the first `length` positions of `source`."""
+    """Let `target`, which begins like `source` up to `begin`, hold the positions from there to `length` as well."""
 
     source: int
     target: int
     length: int
+    begin: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +102,19 @@ Step = Batch | Copy | Drop | Clear
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The steps of a decision, and what the memory holds after them on the main sequence and on those that stay."""
+    """The steps of a decision, and what the memory holds after them.
+
+    Attributes:
+        held, kept: ids on the main sequence, and on those that stay beside it.
+        stored: the lines that are stored; None where the plan leaves them as they are.
+        found: hits, misses and tokens saved.
+    """
 
     steps: tuple[Step, ...]
     held: Ids
     kept: tuple[Ids, ...] = ()
+    stored: Stored | None = None
+    found: Cost = Cost()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +122,12 @@ class Work:
     """Prompts, and the token tree that is evaluated behind each of them.
 
     Attributes:
-        prompts: token ids; the first is the session's prompt.
+        prompts: the first is the session's prompt.
         keep: so many of the first prompts stay in memory, where it can hold them: the next decision finds what they
             begin with.
     """
 
-    prompts: tuple[Ids, ...]
+    prompts: tuple[Prompted, ...]
     tree: ScoreTree
     keep: int = 1
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from kernel.memory.listed import flat_of
 from kernel.memory.memory import Memory
 from kernel.memory.passes import MAIN, Batch, Clear, Copy, Drop, Plan, Room, Stem, Step, Token, Work, common_prefix, fed
 from kernel.memory.tree import STEM, ScoreTree
@@ -49,7 +50,7 @@ class Front:
 
 def plan(memory: Memory, work: Work) -> Plan:
     """Settle what the memory keeps, then return the steps that evaluate the work."""
-    ids = [(*prompt, *work.tree.prefix) for prompt in work.prompts]
+    ids = [(*flat_of(prompt), *work.tree.prefix) for prompt in work.prompts]
     main = Stem(MAIN, ids[0], cached=memory.rewind(ids[0]))
     return Plan(tuple(Levels(main, ids[1:], work.tree, memory.room).steps()), main.ids)
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel.errors import BuildError, UsageError
-from kernel.prompt import Part
+from kernel.prompt import Piece
 from kernel.textfile import utf8
 
 UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 2, 4, 8, 16, 32
@@ -118,7 +118,7 @@ class Vocabulary:
             raise BuildError(f"{self.name}: an opcode cannot be the empty string")
         return self.plain(text)
 
-    def prompt(self, parts: Sequence[Part], *, start: bool = True) -> list[int]:
+    def prompt(self, parts: Sequence[Piece], *, start: bool = True) -> list[int]:
         """Tokenize a prompt. Only trusted parts may yield control ids.
 
         Neighbouring parts without control text are tokenized as one run, so that words meet as the model

@@ -135,6 +135,7 @@ def write(
     with _Sampler(memory, prompt, temperature, seed) as sampler:
         sampler.watch = watch
         before = memory.cost
+        memory.give_way(2, len(prompt) + min(max_tokens, room))
         while not matcher.ended:
             token, lead = sampler.next(matcher.ids, matcher.legal())
             margin = min(margin, lead)
@@ -193,7 +194,7 @@ def write_freely(
     backend = memory.backend
     everything = np.arange(len(backend.vocabulary), dtype=np.int32)
     ids: list[int] = []
-    memory.check([prompt], max_tokens)
+    memory.check([tuple(prompt)], max_tokens)
     with _Sampler(memory, prompt, temperature, seed) as sampler:
         sampler.watch = watch
         before = memory.cost

@@ -19,13 +19,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dispatch.log.encoding import START, decode, encode, link, seal, unseal
+from dispatch.log.export import redacted_copy
 from dispatch.log.objects import Delta, InstructionRecord, LedgerStep, LegalRow, TokenRow
 from dispatch.log.prompts import Prompts, delta
 from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Ending, Outcome
+from dispatch.log.redact import Redactor
 from dispatch.log.replay import Verdict, replay
 from dispatch.log.writer import LogWriter
 from kernel.errors import LogError
+from kernel.memory.listed import Listed
 from kernel.opcode import Instruction
 
 
@@ -170,7 +173,7 @@ def test_prompt_ids_come_back_exactly(prompts: list[tuple[list[int], list[list[i
         kept = next((i for i, (a, b) in enumerate(zip(prompt, base, strict=False)) if a != b), None)
         assert made.keep == (min(len(prompt), len(base)) if kept is None else kept)
         record = some_decision(n, prompt=made, nulls=[delta(null, prompt) for null in nulls])
-        assert fold.take(record) == (prompt, nulls, [])
+        assert fold.take(record) == (tuple(prompt), [tuple(null) for null in nulls], [])
         base = prompt
 
 
@@ -184,7 +187,7 @@ def test_the_writer_logs_prompts_as_differences(tmp_path: Path, counter: SimpleN
     with LogReader(path) as reader:
         records, fold = list(reader), Prompts()
     assert [(r.prompt.keep, r.prompt.new) for r in records if r.prompt] == [(0, (1, 2, 3)), (3, (4, 5)), (1, (9,))]
-    assert [fold.take(r) for r in records] == [(prompt, [[*prompt[:-1], 0], [8]], []) for prompt in prompts]
+    assert [fold.take(r) for r in records] == [(tuple(prompt), [(*prompt[:-1], 0), (8,)], []) for prompt in prompts]
 
 
 def test_a_second_writer_is_refused(tmp_path: Path, counter: SimpleNamespace) -> None:
@@ -355,10 +358,46 @@ def test_null_prompts_that_stay_are_written_once(tmp_path: Path, counter: Simple
     assert records[0].nulls is not None
     assert [(d.of, d.keep, d.new) for d in records[0].nulls] == [(None, 2, (9,)), (1, 2, (9,))]
     assert [fold.take(r) for r in records] == [
-        (first, nulls, [[7, 8, 3]]),
-        ([1, 2, 4], nulls, [[7, 8, 4]]),
-        ([1, 2, 5], [[1, 2, 6]], [[7, 8, 5]]),
+        ((1, 2, 3), [(1, 2, 9), (7, 8, 9)], [(7, 8, 3)]),
+        ((1, 2, 4), [(1, 2, 9), (7, 8, 9)], [(7, 8, 4)]),
+        ((1, 2, 5), [(1, 2, 6)], [(7, 8, 5)]),
     ]
+
+
+def test_lines_without_an_order_come_back_exactly(tmp_path: Path, counter: SimpleNamespace) -> None:
+    """Their ids one behind the other are the difference, the lengths of lead and lines stand beside it."""
+    one = Listed((1,), ((5, 6), (4,)), (9, 9))
+    other = Listed((1,), ((4,), (5, 7)), (9,))
+    null = Listed((1,), ((4,), (5, 8)), (9, 9))
+    path = tmp_path / "log.jsonl"
+    with LogWriter(path, counter.header()) as log:
+        log.decision(some_decision(1), one, [null, (1, 2)])
+        log.decision(some_decision(2), other, [null, (1, 2)])
+    with LogReader(path) as reader:
+        records, fold = list(reader), Prompts()
+    assert reader.damage is None
+    told = [(r.prompt.keep, r.prompt.new, r.prompt.lines) for r in records if r.prompt]
+    assert told == [(0, (1, 4, 5, 6, 9, 9), (1, 1, 2)), (3, (7, 9), (1, 1, 2))]
+    assert [fold.take(r) for r in records] == [(one, [null, (1, 2)], []), (other, [null, (1, 2)], [])]
+    copy = tmp_path / "copy.jsonl"
+    redactor = Redactor("00" * 16)
+    redacted_copy(path, copy, redactor)
+    with LogReader(copy) as reader:
+        hashes = [record.redacted or {} for record in reader]
+    assert hashes[0]["prompt"] == redactor.hash(Listed((1,), ((4,), (5, 6)), (9, 9))) != hashes[1]["prompt"]
+
+
+@pytest.mark.parametrize("lines", [(), (0, 2), (1, 0), (1, 5), (6,)])
+def test_lengths_that_leave_no_line_or_no_question_are_damage(
+    tmp_path: Path, counter: SimpleNamespace, lines: tuple[int, ...]
+) -> None:
+    """A lead, every line and the question have an id at least."""
+    path = tmp_path / "log.jsonl"
+    with LogWriter(path, counter.header()) as log:
+        log.decision(some_decision(1, prompt=Delta(keep=0, new=(1, 2, 3, 4, 5, 6), lines=lines)))
+    with LogReader(path) as reader:
+        assert list(reader) == []
+    assert "prompt.lines" in str(reader.damage)
 
 
 def test_a_reference_to_null_prompts_that_are_not_there_is_refused() -> None:

@@ -54,6 +54,7 @@ UNPROVEN = re.compile(
     r"|header\.model\.(name|fingerprint|tokenizer)|header\.cartridges\.(version|opcodes|state|options.*)"
     r"|header\.rule\.parameters|header\.rule\.parameters\..*"
     r"|decision\.(request|redacted\..*|prompt\..*|nulls|nulls_of|nulls\..*|rotations\..*|ids|refused_removals)"
+    r"|decision\.(line_hits|line_misses|tokens_saved)"
     r"|decision\.(model_ms|planner_ms|at_ms|preferred|preferred_by|legal_mass|ledger.*|offered.*)"
     r"|outcome\.(detail|seconds|ending|totals|totals\..*)"
 )
