@@ -11,6 +11,8 @@ from dispatch.cli.choose import choose_command
 from dispatch.cli.compile import compile_command
 from dispatch.cli.entry import Commands
 from dispatch.cli.evaluate import eval_command
+from dispatch.cli.explain import explain_command
+from dispatch.cli.export import export_command
 from dispatch.cli.import_ import import_command
 from dispatch.cli.inspect import inspect_command
 from dispatch.cli.list import list_command
@@ -42,6 +44,8 @@ app.command("check")(check_command)
 app.command("import")(import_command)
 app.command("eval")(eval_command)
 app.command("replay")(replay_command)
+app.command("explain")(explain_command)
+app.command("export")(export_command)
 app.command("stats")(logs.stats_command)
 app.command("diff")(logs.diff_command)
 app.add_typer(logs.app, name="log")

@@ -90,9 +90,9 @@ class Columns:
         found["outcome"] = [0 if e.outcome is None else _number_of(e.outcome, self.outcomes) + 1 for e in glances]
         return {**found, "outcome": [min(each, BEYOND) for each in found["outcome"]]}
 
-    def strip(self, generation: int, start: int, *, complete: bool) -> bytes:
-        """Return the strip from decision `start` on; docs/inspector.md has its form."""
-        count = self.count
+    def strip(self, generation: int, start: int, *, complete: bool, most: int | None = None) -> bytes:
+        """Return the strip from decision `start` on, of at most so many decisions; docs/inspector.md has its form."""
+        count = self.count if most is None else min(most, self.count)
         start = min(max(start, 1), count + 1)
         head = struct.pack("<8I", MAGIC, 1, generation, start, count + 1 - start, count, complete, 0)
         columns = (self._arrays[name][start - 1 : count] for name in SHOWN)

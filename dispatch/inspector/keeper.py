@@ -99,11 +99,11 @@ class Keeper:
         """Begin to read and check in the background."""
         self._thread.start()
 
-    def finish(self) -> Kept:
-        """Read and check everything now, without the thread; return what is known then."""
+    def finish(self, until: int = 0) -> Kept:
+        """Read everything now, without the thread, and check it up to a decision (0: all)."""
         kept = self.kept
         kept.index.read()
-        while kept.check.step(1.0):
+        while (not until or kept.check.decisions < until) and kept.check.step(0.0 if until else 1.0):
             pass
         return kept
 

@@ -32,7 +32,7 @@ class OpenedLog:
     Args:
         name: that it has in addresses.
         make: builds its cartridges, as a replay does.
-        background: whether a thread reads and checks; without one everything is read and checked at once.
+        until: read and check up to this decision at once, or all (0), and let no thread do it; None begins a thread.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class OpenedLog:
         vocabularies: Vocabularies,
         *,
         foreground: Foreground | None = None,
-        background: bool = True,
+        until: int | None = None,
     ) -> None:
         self.name = name
         self.live: Callable[[], Json] | None = None
@@ -51,11 +51,11 @@ class OpenedLog:
         self.keeper = Keeper(path, make, foreground)
         self.vocabularies = vocabularies
         vocabularies.of(self.kept.index.header, 0.0)  # it takes a while, and will be wanted
-        if background:
+        if until is None:
             self.keeper.start()
             self.keeper.wait(FIRST_SECONDS)
         else:
-            self.keeper.finish()
+            self.keeper.finish(until)
 
     @property
     def kept(self) -> Kept:

@@ -87,7 +87,7 @@ def ledger_step(
         row: float32, shape (n_vocab,); raw scores. What is not finite counts as impossible.
         normaliser: log(sum(exp(row))), so that log-probabilities are those of the full vocabulary.
         legal: ids that the mask let through, in any order.
-        taken: the id that was chosen; one of `legal`.
+        taken: the id that was chosen; one of `legal`, unless nothing held the model.
         piece: exact bytes of an id.
     Returns:
         The step, its rows by log-probability, ties by id: the token taken, the two strongest others that were legal,
@@ -97,11 +97,11 @@ def ledger_step(
     allowed[legal] = True
     legal = np.sort(legal)
     strongest = _top(row, 2 * ROWS)
-    removed = [i for i in strongest if not allowed[i]]
+    removed = [i for i in strongest if not allowed[i] and i != taken]
     if len(removed) < EACH:  # the strongest are all legal: look below them
         masked = row.copy()
         masked[allowed] = -np.inf
-        removed = [i for i in _top(masked, EACH) if not allowed[i]]
+        removed = [i for i in _top(masked, EACH + 1) if not allowed[i] and i != taken]
     rivals = [int(legal[i]) for i in _top(row[legal], EACH + 1)]
     ids = [taken, *[i for i in rivals if i != taken][:EACH], *removed[:EACH]]
     ids += [i for i in strongest if i not in ids][: ROWS - len(ids)]

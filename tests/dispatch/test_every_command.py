@@ -35,6 +35,8 @@ GOOD: dict[str, list[str]] = {
     "import": ["tools.json", "-o", "mytools"],
     "eval": ["choose", "--rule", "exact", "--split", "all"],
     "replay": ["game.jsonl"],
+    "explain": ["game.jsonl", "2"],
+    "export": ["--html", "game.jsonl", "-o", "game.html"],
     "stats": ["game.jsonl"],
     "diff": ["game.jsonl", "game.jsonl"],
     "log redact": ["game.jsonl", "redacted.jsonl"],

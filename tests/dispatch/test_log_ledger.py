@@ -88,6 +88,16 @@ def test_every_ledger_keeps_its_promise(row: np.ndarray, data: st.DataObject) ->
     assert step.mass == pytest.approx(sum(math.exp(r) for r in row[legal]) / sum(math.exp(r) for r in row), abs=1e-6)
 
 
+def test_a_token_that_nothing_held_stands_there_once() -> None:
+    """What the model takes alone may be one that the mask removes, or there may be no mask left."""
+    for legal in ([2, 3], []):
+        step = ledger([float(i) for i in range(30)], legal, 29)
+        assert [row.id for row in step.rows].count(29) == 1
+        assert len({row.id for row in step.rows}) == 11
+        assert step.rows[0].id == 29
+        assert not step.rows[0].legal
+
+
 def test_ranks_that_do_not_fall_with_the_probability_contradict_the_ledger() -> None:
     """Rank 1 above rank 2 holds; the other way round, and one rank twice, do not."""
 
