@@ -57,4 +57,5 @@ def test_the_checker_finds_nothing_wrong(
     assert report.ok, str(report)
     skipped = {finding.check for finding in report.findings if finding.status is Status.SKIPPED}
     made = load(name, **options)
-    assert skipped == {check for check, part in NEEDED.items() if not getattr(made, part)}, str(report)
+    missing = {check for check, part in NEEDED.items() if not getattr(made, part)}
+    assert skipped == missing - ({"Labelled cases hold what is right"} if made.more_cases else set()), str(report)
