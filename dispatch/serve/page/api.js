@@ -1,5 +1,7 @@
 // Talks to the server: one place for requests, typed errors, and numbers that JSON cannot hold.
 
+import { answerOf, exported } from "./exported.js";
+
 /** An answer of 400 or more: what the server says is wrong, and of which field. */
 export class ApiError extends Error {
   constructor(status, { message, type, field, param }) {
@@ -51,13 +53,28 @@ async function request(path, options = {}) {
   throw new ApiError(answer.status, told ?? { message: `The server answered ${answer.status}.`, type: "failed" });
 }
 
+/** Take up the token of a server that was started anew; without it nothing that acts is heard. */
+export async function renewToken() {
+  const text = await (await request("/")).text();
+  const found = text.match(/<meta name="kernel-token" content="([\w-]*)">/);
+  if (found) document.querySelector('meta[name="kernel-token"]').content = found[1];
+}
+
+function fromFile(path) {
+  const answer = answerOf(path);
+  if (answer === undefined) throw new ApiError(404, { message: "That is not in this file.", type: "not_found" });
+  return answer;
+}
+
 /** GET a JSON document. */
 export async function get(path, signal) {
+  if (exported) return structuredClone(fromFile(path));
   return (await request(path, { signal })).json();
 }
 
 /** GET bytes. */
 export async function getBytes(path, signal) {
+  if (exported) return fromFile(path);
   return (await request(path, { signal })).arrayBuffer();
 }
 
@@ -67,6 +84,7 @@ export async function post(path, body, signal) {
 }
 
 async function send(path, body, signal) {
+  if (exported) throw new ApiError(409, { message: "This is a file; nothing can be decided in it.", type: "conflict" });
   const headers = { "Content-Type": "application/json", "X-Kernel-Token": token() };
   return request(path, { method: "POST", headers, body: JSON.stringify(body ?? {}), signal });
 }

@@ -38,7 +38,7 @@ export class BenchSide {
       this.tokens.push({ ...line.token, forced: line.token.forced, step: line.step ? this.tokens.length : null });
       this.steps.push(line.step ? stepNumbers(line.step) : null);
       this.written += line.token.text ?? (line.token.hex ? `<${line.token.hex}>` : "");
-      setText(this.verdict, "writing");
+      if (this.left === null) setText(this.verdict, "writing");
     } else if (line.event === "left") {
       this.left = line.at;
       setText(this.verdict, `left what is legal at token ${line.at}`);
@@ -50,12 +50,13 @@ export class BenchSide {
   finish(line) {
     this.ended = true;
     this.written = line.text;
+    const judged = line.valid ? "valid" : line.stopped ? "stopped" : line.fault ? `not valid: ${line.fault}` : "not valid";
     const parts = [
-      line.stopped ? "stopped" : line.closed ? "closed: its tokens were used up" : null, line.valid ? "valid" : line.fault ? `not valid: ${line.fault}` : "not valid",
+      judged, line.closed ? "closed: its tokens were used up" : null,
       `${count(line.tokens)} tokens (${count(line.forced)} forced)`, duration(number(line.ms)),
     ];
     setText(this.verdict, parts.filter(Boolean).map((part) => inLine(part, 240)).join(" · "));
-    this.verdict.className = `small verdict ${line.valid ? "verified" : "broken"}`;
+    this.verdict.className = `small verdict ${line.valid ? "verified" : line.stopped ? "" : "broken"}`;
     const options = (line.options ?? []).map(optionNumbers).sort((a, b) => (b.probability ?? -1) - (a.probability ?? -1)).slice(0, MOST_OPTIONS);
     this.options.hidden = options.length === 0;
     this.options.replaceChildren(...options.map((option) => make(option.chosen ? "li.chosen" : "li", { vars: { fill: `${100 * (option.probability ?? 0)}%` } },

@@ -19,7 +19,7 @@ export class Beside {
       return { name, session, strip: new Strip((n) => this.move(n), `Decision of ${inLine(name, 60)}`), stage: new Stage() };
     });
     this.element = make("div.loading", {}, make("p.nothing.dim", { role: "status" }, "Opening two sessions…"));
-    this.write = settled(() => hub.link({ view: "beside", name: route.name, other: route.other, n: this.n }), 150);
+    this.write = settled(() => this.sides[0].session.signal.aborted || hub.link({ view: "beside", name: route.name, other: route.other, n: this.n }), 150);
     this.n = route.n ?? 1;
     this.ready = this.open();
   }
@@ -43,7 +43,7 @@ export class Beside {
       this.element.replaceChildren(make("h1", {}, "These sessions cannot be compared"), make("p.foreign", {}, inLine(error.message, 600)), make("p", {}, make("a", { href: "#/" }, "All sessions")));
       return;
     }
-    this.parting = this.diff.parting?.n ?? null;
+    this.parting = this.diff.parting ? Math.max(this.diff.parting.n, 1) : null;
     this.build();
     this.move(this.route.n ?? this.parting ?? 1);
   }
@@ -63,7 +63,7 @@ export class Beside {
     this.jump = make("button", { type: "button", title: "First difference (n)", disabled: !this.parting, on: { click: () => this.move(this.parting) } }, "First difference");
     const headers = Object.entries(diff.headers).slice(0, 8).map(([field, [a, b]]) => `${inLine(field, 40)}: ${plain(a)} | ${plain(b)}`);
     const parted = diff.parting
-      ? `They part at decision ${count(diff.parting.n)}: ${diff.parting.why}. ${diff.parting.detail ?? ""}`
+      ? `They part ${diff.parting.n ? `at decision ${count(diff.parting.n)}` : "at the start"} (${diff.parting.why}): ${diff.parting.detail}`
       : `The same to the end: ${count(diff.same)} decisions.`;
     this.element.className = "beside";
     this.element.replaceChildren(
@@ -78,7 +78,7 @@ export class Beside {
       on("columns", () => this.paintStrips());
       on("decision", () => this.paintStages());
     }
-    for (const side of this.sides) side.feed = new LiveFeed(side.session);
+    for (const side of this.sides) side.feed = new LiveFeed(side.session, hub.fail);
     this.paintStrips();
   }
 

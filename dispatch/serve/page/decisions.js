@@ -107,12 +107,16 @@ export class Decisions {
   /** Go to the least sure decision, then to the next of that order each time. */
   async nextLeast(anew = false) {
     const { session } = this;
+    if (this.seeking) return;
+    this.seeking = true;
     const after = !anew && this.leastAt === session.cursor ? this.leastAt : null;
     try {
       const found = await session.least(after);
       this.leastAt = found.n;
     } catch {
       // the banner says why
+    } finally {
+      this.seeking = false;
     }
   }
 

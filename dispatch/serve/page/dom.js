@@ -50,6 +50,12 @@ export function fill(element, ...children) {
   return element;
 }
 
+/** Let a click on a button inside leave the focus where it is, so that keys go on meaning what they meant. */
+export function keepFocus(element) {
+  element.addEventListener("mousedown", (event) => event.target.closest("button") && event.preventDefault());
+  return element;
+}
+
 /** Call a function once a frame at most, with its last arguments; in a hidden tab as well. */
 export function oncePerFrame(act) {
   let waiting = null;
@@ -64,6 +70,24 @@ export function oncePerFrame(act) {
     };
     if (document.hidden) setTimeout(run, 50);
     else requestAnimationFrame(run);
+  };
+}
+
+/** Call a function at once, then no more often than every `ms`, the last time after all calls. */
+export function atMostEvery(ms, act) {
+  let timer = null;
+  let again = false;
+  const run = () => {
+    again = false;
+    act();
+    timer = setTimeout(() => {
+      timer = null;
+      if (again) run();
+    }, ms);
+  };
+  return () => {
+    if (timer === null) run();
+    else again = true;
   };
 }
 

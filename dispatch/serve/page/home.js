@@ -6,6 +6,8 @@ import { formatRoute } from "./route.js";
 import { inLine } from "./shown.js";
 import { VirtualList } from "./virtual.js";
 
+const STARTING_MS = 500;
+
 export class Home {
   constructor(route, hub) {
     this.hub = hub;
@@ -42,10 +44,26 @@ export class Home {
       this.list.element.style.setProperty("--many", this.sessions.length);
       this.list.reset(this.sessions.length);
       if (listed.cartridges.length) this.offerStart(listed);
+      if (listed.starting) this.waitForStart();
     } catch (error) {
       this.empty.hidden = false;
       setText(this.empty, inLine(error.message, 400));
     }
+  }
+
+  /** The model is being loaded; a session begins by itself when that is done. */
+  async waitForStart() {
+    setText(this.empty, "The model is being loaded; a session begins when it is there.");
+    const there = new Set(this.sessions.map(({ name }) => name));
+    let listed = null;
+    do {
+      await new Promise((done) => setTimeout(done, STARTING_MS));
+      if (!this.element.isConnected) return;
+      listed = await get("/api/sessions").catch(() => listed);
+    } while (listed?.starting);
+    const begun = listed?.sessions.find(({ name, kind }) => kind === "live" && !there.has(name));
+    if (begun && !there.size) this.hub.open({ view: "session", name: begun.name });
+    else if (this.element.isConnected) this.load();
   }
 
   offerStart({ cartridges, rules, model }) {

@@ -1,17 +1,19 @@
-// One EventSource for a session that grows. It is closed while the tab is hidden, since it holds one of the few connections
-// that a browser keeps to a server; coming back, it asks for what it missed.
+// Hears of new decisions while a session grows. One EventSource a tab, closed while the tab is hidden: it holds one of the six
+// connections that a browser keeps to a server. Where other tabs hold four already, this one asks every second instead.
 
-import { sessionPath } from "./api.js";
+import { get, sessionPath } from "./api.js";
+import { exported } from "./exported.js";
 
 const RETRY_MS = [500, 1000, 2000, 5000];
+const POLL_MS = 1000;
+const PLACES = 4;
 
 export class LiveFeed {
-  constructor(session) {
-    this.session = session;
-    this.source = null;
-    this.tries = 0;
+  constructor(session, fail) {
+    Object.assign(this, { session, fail, tries: 0, stop: null });
     this.visible = () => (document.hidden ? this.pause() : this.open());
     document.addEventListener("visibilitychange", this.visible);
+    session.addEventListener("info", () => session.grows || this.pause(), { signal: session.signal });
     this.open();
   }
 
@@ -23,37 +25,83 @@ export class LiveFeed {
 
   pause() {
     clearTimeout(this.timer);
-    this.source?.close();
-    this.source = null;
+    this.stop?.abort();
+    this.stop = null;
   }
 
-  open() {
-    if (this.closed || this.source || document.hidden || !this.session.grows) return;
+  async open() {
+    if (exported || this.closed || this.stop || document.hidden || !this.session.grows) return;
+    const stop = (this.stop = new AbortController());
+    if (await heldPlace(stop.signal)) this.listen(stop.signal);
+    else this.poll(stop.signal);
+  }
+
+  listen(signal) {
+    if (signal.aborted) return;
     const { session } = this;
     const source = new EventSource(sessionPath(session.name, `/events?after=${session.count}`));
-    this.source = source;
+    signal.addEventListener("abort", () => source.close());
     source.addEventListener("open", () => { this.tries = 0; });
     source.addEventListener("decisions", (event) => session.take(JSON.parse(event.data)));
-    source.addEventListener("state", (event) => {
-      session.takeState(JSON.parse(event.data));
-      if (!session.grows) this.pause();
-    });
+    source.addEventListener("state", (event) => this.heardState(JSON.parse(event.data)));
     source.addEventListener("reset", () => session.startAnew().catch(() => {}));
     // The browser would try again by itself, but from the last id that it heard; we know how much is here.
-    source.addEventListener("error", () => {
-      this.pause();
-      const wait = RETRY_MS[Math.min(this.tries++, RETRY_MS.length - 1)];
-      this.timer = setTimeout(() => this.again(), wait);
-    });
+    source.addEventListener("error", () => this.tryAgain());
+  }
+
+  async poll(signal) {
+    const { session } = this;
+    while (!signal.aborted) {
+      try {
+        const told = await get(sessionPath(session.name, `/changes?after=${session.count}`), signal);
+        if (told.count) session.take(told);
+        if (told.state) this.heardState(told.state);
+      } catch (error) {
+        if (error.name !== "AbortError") this.tryAgain();
+        return;
+      }
+      await new Promise((done) => setTimeout(done, POLL_MS));
+    }
+  }
+
+  heardState(state) {
+    if (state.generation !== undefined && state.generation !== this.session.columns.generation) {
+      this.session.startAnew().catch(() => {});
+    }
+    this.session.takeState(state);
+  }
+
+  tryAgain() {
+    this.pause();
+    if (this.closed) return;
+    const wait = RETRY_MS[Math.min(this.tries++, RETRY_MS.length - 1)];
+    this.timer = setTimeout(() => this.again(), wait);
   }
 
   async again() {
     try {
       await this.session.refresh();
       await this.session.catchUp();
-    } catch {
-      // the banner says that the server is gone
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      if (error.status === 404) return this.fail(error); // the server was started anew, without this session
+      return this.tryAgain();
     }
-    this.open();
+    return this.open();
   }
+}
+
+/** Hold one of the places for streams that all tabs share, until the signal; returns whether there was one. */
+async function heldPlace(signal) {
+  if (!navigator.locks) return true;
+  for (let place = 0; place < PLACES; place++) {
+    const held = await new Promise((tell) => {
+      navigator.locks.request(`inspector-stream-${place}`, { ifAvailable: true }, (lock) => {
+        tell(lock !== null);
+        return lock && new Promise((free) => (signal.aborted ? free() : signal.addEventListener("abort", free)));
+      });
+    });
+    if (held) return true;
+  }
+  return false;
 }

@@ -38,7 +38,7 @@ class Page {
       this.fail(error);
     }
     const first = this.listed?.default;
-    if (/^#?\/?$/.test(location.hash) && first) history.replaceState(null, "", formatRoute({ view: "session", name: first }));
+    if (location.hash.length <= 1 && first) history.replaceState(null, "", formatRoute({ view: "session", name: first }));
     this.follow();
   }
 

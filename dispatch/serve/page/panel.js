@@ -1,7 +1,8 @@
 // What stands beside the stage: the tokens of the shown decision and three tabs below them, or "decide again".
 
 import { Again } from "./again.js";
-import { make, setAttribute, setText } from "./dom.js";
+import { exported } from "./exported.js";
+import { keepFocus, make, setAttribute, setText } from "./dom.js";
 import { Ledger, whyNoLedger } from "./ledger.js";
 import { Opcodes } from "./opcodes.js";
 import { Pieces } from "./pieces.js";
@@ -25,7 +26,7 @@ export class Panel {
     this.tabs = TABS.map(([name, word], i) => make("button.tab", {
       type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "tabpanel", title: `${word} (${i + 1})`, on: { click: () => this.open(name) },
     }, word));
-    this.tablist = make("div.tabs", { role: "tablist", "aria-label": "What of this decision", on: { keydown: (event) => this.key(event) } }, ...this.tabs);
+    this.tablist = keepFocus(make("div.tabs", { role: "tablist", "aria-label": "What of this decision", on: { keydown: (event) => this.key(event) } }, ...this.tabs));
     this.body = make("div.tabpanel", { role: "tabpanel", id: "tabpanel" });
     this.element = make("section.panel", { "aria-label": "Inside the decision" },
       make("div.panelhead", {}, this.title, this.pinNote, this.askAgain), this.pieces.element, this.tablist, this.body);
@@ -60,7 +61,7 @@ export class Panel {
   toggleAgain() {
     if (this.again) return this.closeAgain();
     const { shown } = this.session;
-    if (!shown) return undefined;
+    if (!shown || exported) return undefined;
     this.again = new Again(this.session, shown, this.hub);
     this.paint();
     this.again.focus();
@@ -94,6 +95,7 @@ export class Panel {
     if (pinned) setAttribute(this.pinNote, "aria-label", `Pinned: decision ${pinned.n}, token ${pinned.token}; let go`);
     this.element.classList.toggle("pinned", Boolean(pinned));
     this.askAgain.disabled = !decision;
+    this.askAgain.hidden = exported !== null;
     setAttribute(this.askAgain, "aria-expanded", this.again ? "true" : "false");
     pieces.show(tokens, at, pinned && pinned.n === decision?.n ? pinned.token : null);
     pieces.element.hidden = tokens.length === 0;

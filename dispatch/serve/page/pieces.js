@@ -1,6 +1,6 @@
 // The tokens of a decision as buttons: hover or focus looks at a step, a click pins it. Forced ones are dashed.
 
-import { make, setAttribute, setText } from "./dom.js";
+import { keepFocus, make, setAttribute, setText } from "./dom.js";
 import { decimal, pieceSpoken, pieceText } from "./shown.js";
 
 const MOST = 40;
@@ -11,7 +11,7 @@ export class Pieces {
    */
   constructor({ look, pin }) {
     Object.assign(this, { look, pin, tokens: [], from: 0, buttons: [] });
-    this.list = make("div.pieces", { role: "group", "aria-label": "Tokens of this decision" });
+    this.list = keepFocus(make("div.pieces", { role: "group", "aria-label": "Tokens of this decision" }));
     this.more = make("button.quiet.small", { hidden: true, type: "button", on: { click: () => this.turn() } });
     this.element = make("div.piecebox", {}, this.list, this.more);
     const at = (event) => event.target.closest("button")?.at ?? null;

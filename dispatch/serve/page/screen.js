@@ -9,6 +9,15 @@ const sheet = painted ? new CSSStyleSheet() : null;
 if (sheet) document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
 const COLOUR = /^#[0-9a-f]{6}$/i;
 const MOST_COLOURS = 256;
+// What a board is drawn on and with where it names no colour, as app.css has them.
+const GROUND = "#0d0f11";
+const INK = "#dfe3e8";
+// The sixteen colours of a terminal as its standard has them are too dark to read; these are the same hues.
+const LEGIBLE = new Map(Object.entries({
+  "#000000": GROUND, "#800000": "#e5727c", "#008000": "#8fc379", "#808000": "#e2b866", "#000080": "#6aa8f0", "#800080": "#c98ae0",
+  "#008080": "#58b8c4", "#c0c0c0": "#ccd1d8", "#808080": "#8a919c", "#ff0000": "#ff8b93", "#00ff00": "#aee08f", "#ffff00": "#f5d98a",
+  "#0000ff": "#8cc0ff", "#ff00ff": "#e0a8f5", "#00ffff": "#7fd8e4", "#ffffff": "#ffffff",
+}));
 
 /** An element that shows runs of text, each with a look: a name that CSS knows, or colours. */
 export class Screen {
@@ -67,7 +76,8 @@ const looks = new Set();
 
 /** Return the look of two colours (`#rrggbb` or null); rules are made as they are needed, and no others get in. */
 export function colourLook(foreground, background) {
-  const [fore, back] = [foreground, background].map((value) => (COLOUR.test(value ?? "") ? value.toLowerCase() : null));
+  const [fore, back] = [foreground, background].map((value) => (COLOUR.test(value ?? "") ? value.toLowerCase() : null))
+    .map((value) => LEGIBLE.get(value) ?? value);
   if (!sheet || (!fore && !back) || matchMedia("(forced-colors: active)").matches) return null;
   const name = `c${fore?.slice(1) ?? "none"}-${back?.slice(1) ?? "none"}`;
   if (!looks.has(name)) {
@@ -83,7 +93,10 @@ export function boardRuns(board) {
   const runs = [];
   board.lines.forEach((line, i) => {
     if (i) runs.push({ text: "\n", look: null });
-    for (const run of line) runs.push({ text: run.text, look: colourLook(run.fg, run.bg) ?? (run.dim ? "faint" : null) });
+    for (const run of line) {
+      const [fore, back] = run.reverse ? [run.bg ?? GROUND, run.fg ?? INK] : [run.fg, run.bg];
+      runs.push({ text: run.text, look: colourLook(fore, back) ?? (run.dim ? "faint" : null) });
+    }
   });
   return runs;
 }

@@ -1,11 +1,13 @@
 // One session as the page knows it: what the server says of it, its columns, where the reader stands, what is pinned.
 
-import { get, getBytes, number, query, sessionPath } from "./api.js";
+import { connection, get, getBytes, number, query, sessionPath } from "./api.js";
 import { Columns } from "./columns.js";
-import { oncePerFrame } from "./dom.js";
+import { atMostEvery, oncePerFrame } from "./dom.js";
 
 const REMEMBERED = 48;
 const ASK_AGAIN_MS = 400;
+const FOLLOW_MS = 120;
+const COLUMNS_MS = 100;
 
 /**
  * Events: `info` (the summary), `columns` (more decisions, or others), `cursor` (the reader moved), `decision` (the one at
@@ -26,7 +28,8 @@ export class Session extends EventTarget {
     this.known = new Map();
     this.ended = new AbortController();
     this.asking = false;
-    this.tell = { columns: oncePerFrame(() => this.say("columns")), cursor: oncePerFrame(() => this.say("cursor")) };
+    connection.addEventListener("back", () => this.fault && this.fetchCursor(), { signal: this.ended.signal });
+    this.tell = { columns: atMostEvery(COLUMNS_MS, () => this.say("columns")), cursor: oncePerFrame(() => this.say("cursor")) };
   }
 
   say(event) {
@@ -111,8 +114,10 @@ export class Session extends EventTarget {
 
   /** Take the data of a `state` event. */
   takeState({ live, verified, decisions, complete }) {
+    const grew = this.grows;
     Object.assign(this.info, { live, verified, decisions, complete });
     this.say("info");
+    if (grew && live?.state === "ended") this.refresh().catch(() => {});
   }
 
   /** Go to decision `n`, inside what there is. A move by hand ends following. */
@@ -150,6 +155,8 @@ export class Session extends EventTarget {
           this.fault = error;
         }
         this.say("decision");
+        // A session that runs may make a thousand decisions a second; nobody reads that many.
+        if (this.following && n !== this.cursor) await new Promise((done) => setTimeout(done, FOLLOW_MS));
       }
     } finally {
       this.asking = false;
@@ -179,10 +186,11 @@ export class Session extends EventTarget {
     return get(sessionPath(this.name, `/d${query({ from, count, ...filters })}`), signal);
   }
 
-  /** Go to the next decision in the order of margins; the first when none comes after. */
+  /** Go to the next decision in the order of margins, unless the reader has gone elsewhere meanwhile. */
   async least(after) {
+    const from = this.cursor;
     const found = await get(sessionPath(this.name, `/least${query({ after })}`), this.signal);
-    if (found.n !== null) this.move(found.n);
+    if (found.n !== null && this.cursor === from) this.move(found.n);
     return found;
   }
 

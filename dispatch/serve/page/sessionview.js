@@ -38,7 +38,7 @@ export class SessionView {
     else if (live && live.state !== "ended") session.follow(true);
     else session.move(1);
     if (route.n !== null && route.token !== null) session.pin(route.n, route.token);
-    this.feed = new LiveFeed(session);
+    this.feed = new LiveFeed(session, hub.fail);
     hub.told?.(session);
     if (session.count === 0 || route.n !== null) this.paintStage();
   }
@@ -138,6 +138,7 @@ export class SessionView {
   writeRoute() {
     const { session } = this;
     const { pinned } = session;
+    if (session.signal.aborted) return;
     const n = pinned?.n ?? (session.following ? null : session.cursor || null);
     this.hub.link({ view: "session", name: session.name, n, token: pinned?.token ?? null });
   }
@@ -187,8 +188,9 @@ export class SessionView {
     const tokens = session.shown?.tokens ?? [];
     let at = session.token ?? -1;
     do at += by; while (at >= 0 && at < tokens.length && tokens[at].step === null);
-    if (at < 0 || at >= tokens.length) return;
-    if (session.pinned) session.pin(session.pinned.n, at);
-    else session.look(at);
+    if (at < 0 || at >= tokens.length) return undefined;
+    if (session.pinned) return session.pin(session.pinned.n, at);
+    session.look(at);
+    return session.addEventListener("cursor", () => session.look(null), { once: true });
   }
 }

@@ -1,6 +1,6 @@
 // What went wrong and what happened, in one place that is read aloud: the banner of a server that is gone, passing notes.
 
-import { connection, get } from "./api.js";
+import { connection, get, renewToken } from "./api.js";
 import { make, setText } from "./dom.js";
 import { inLine } from "./shown.js";
 
@@ -28,6 +28,7 @@ export class Status {
     clearTimeout(this.timer);
     if (this.banner.hidden) return;
     this.banner.hidden = true;
+    renewToken().catch(() => {});
     this.say("The server answers again.");
   }
 

@@ -10,6 +10,7 @@ const LANE_WORDS = { refused: "refused", forced: "forced", illegalTop: "illegal 
 const LANE = 6;
 const BAND = 36;
 const PAGE = 10;
+const WIDEST = 22; // pixels of a decision, where there are few
 
 /** Height of a margin's bar, 0 to 1: the less sure, the taller. A margin of 0.5 is half. */
 export function doubt(margin) {
@@ -78,9 +79,18 @@ export class Strip {
     this.cursor = n;
     if (!this.columns) return;
     this.marker.hidden = !n || n > this.columns.count;
-    this.marker.style.setProperty("--at", `${(100 * (n - 0.5)) / Math.max(this.most, 1)}%`);
+    this.placeMarker();
     setAttribute(this.element, "aria-valuenow", Math.max(n, 1));
     setAttribute(this.element, "aria-valuetext", this.told(n));
+  }
+
+  /** Pixels that all decisions take: the whole width, or less where there are few. */
+  get span() {
+    return Math.max(1, Math.min(this.element.clientWidth, this.most * WIDEST));
+  }
+
+  placeMarker() {
+    this.marker.style.setProperty("--at", `${((this.cursor - 0.5) / Math.max(this.most, 1)) * this.span}px`);
   }
 
   told(n) {
@@ -93,7 +103,7 @@ export class Strip {
 
   at(event) {
     const box = this.element.getBoundingClientRect();
-    const n = 1 + Math.floor(((event.clientX - box.left) / Math.max(box.width, 1)) * this.most);
+    const n = 1 + Math.floor(((event.clientX - box.left) / this.span) * this.most);
     return Math.min(Math.max(n, 1), this.columns?.count ?? 0);
   }
 
@@ -143,7 +153,8 @@ export class Strip {
     const style = getComputedStyle(this.element);
     const ink = (name) => style.getPropertyValue(`--ink-${name}`).trim();
     const ramp = ["calm", "middle", "worst"].map((name) => colour(style, `--ink-${name}`));
-    const used = this.most ? Math.max(1, Math.round((width * this.columns.count) / this.most)) : 0;
+    const used = this.most ? Math.max(1, Math.round((this.span * this.columns.count) / this.most)) : 0;
+    this.placeMarker();
     // Fewer decisions than pixels: each is a bar of its own, with a gap where there is room for one.
     const total = this.columns.count;
     const slots = Math.min(used, total);
@@ -168,7 +179,7 @@ export class Strip {
     pen.fillRect(0, BAND, width, 1);
     if (this.parting) {
       pen.fillStyle = ink("worst");
-      pen.fillRect(((this.parting - 1) / Math.max(this.most, 1)) * width, 0, 2, height);
+      pen.fillRect(((this.parting - 1) / Math.max(this.most, 1)) * this.span, 0, 2, height);
     }
   }
 }

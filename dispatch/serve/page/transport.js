@@ -1,7 +1,7 @@
 // Play, pause, step, speed, follow, stop. On a log they move the reader; on a live session they drive the server.
 
 import { post } from "./api.js";
-import { make, setAttribute, setText } from "./dom.js";
+import { keepFocus, make, setAttribute, setText } from "./dom.js";
 import { count } from "./shown.js";
 
 const SPEEDS = [["asis", "as it was"], ["1", "1 a second"], ["2", "2"], ["5", "5"], ["10", "10"], ["30", "30"], ["100", "100"], ["max", "fastest"]];
@@ -25,9 +25,9 @@ export class Transport {
     this.speed = make("select", { "aria-label": "Decisions a second", title: "Speed (+ and −)", on: { change: () => this.setSpeed() } });
     this.followed = make("button", { type: "button", "aria-pressed": "false", title: "Follow the newest decision (f)", on: { click: () => this.toggleFollow() } }, "Follow");
     this.stopped = make("button.icon.i-stop", { type: "button", title: "End the session at the next pass (s)", on: { click: () => this.stop() } }, "Stop");
-    this.element = make("div.transport", { role: "group", "aria-label": "Controls" },
+    this.element = keepFocus(make("div.transport", { role: "group", "aria-label": "Controls" },
       make("span.group", {}, this.first, this.back, this.toggle, this.next, this.last), make("span.group", {}, this.jump, this.of),
-      make("span.group", {}, this.speed, this.followed, this.stopped));
+      make("span.group", {}, this.speed, this.followed, this.stopped)));
     this.ended = new AbortController();
     for (const event of ["info", "columns", "cursor"]) session.addEventListener(event, () => this.paint(), { signal: this.ended.signal });
     this.kind = null;

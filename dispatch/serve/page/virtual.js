@@ -6,6 +6,7 @@ const TALLEST = 8_000_000; // browsers lose precision in taller elements; longer
 const BEYOND = 2;
 const PAGE = 50;
 const PAGES = 40;
+const UNFINISHED_MS = 250; // the last page of a list that grows is read again so often
 
 export class VirtualList {
   /**
@@ -110,6 +111,14 @@ export class VirtualList {
   async ask(page) {
     const here = this.pages.get(page)?.length ?? -1;
     if (here >= Math.min(PAGE, this.total - page * PAGE) || this.asked.has(page)) return;
+    if (here >= 0) {
+      const wait = (this.readAt ?? 0) + UNFINISHED_MS - performance.now();
+      if (wait > 0) {
+        this.later ??= setTimeout(() => { this.later = null; this.draw(); }, wait);
+        return;
+      }
+      this.readAt = performance.now();
+    }
     this.asked.add(page);
     const { signal } = this.ended;
     try {

@@ -4,18 +4,34 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+
+from dispatch.log.encoding import START, decode, encode_data, seal, unseal
 
 ROOT = Path(__file__).resolve().parents[3]
 SWITCHES = ("--disable-background-networking", "--disable-component-update", "--disable-sync")
-PATIENCE_MS = 20_000
+PATIENCE_MS = 30_000
+"""A page of a machine that is busy is waited for; what is there is seen at once."""
+expect.set_options(timeout=PATIENCE_MS)
+
+HOSTILE = (
+    "<img src=x onerror=document.title='run'></script><script>document.title='run'</script>"
+    "\x00\x1b[2J\u202eevil\u2066\u200b\u2028\ud800 &amp; {{x}} ${x}"
+)
+"""Markup, a NUL, a terminal's escape, marks of writing direction, a lone surrogate."""
+LONG = HOSTILE + "<b>x</b>" * 12_500
+"""The same with 100 kB."""
 
 
 def browser_script() -> ModuleType:
@@ -44,58 +60,134 @@ def browser() -> Iterator[Browser]:
         made.close()
 
 
-@pytest.fixture(scope="session")
-def serve() -> Iterator[Callable[..., str]]:
-    """Start servers by their arguments; returns the address of each."""
-    running: list[subprocess.Popen[str]] = []
+@dataclass
+class Server:
+    """A server that runs: where it answers, and how to end it."""
 
-    def start(*arguments: str | Path) -> str:
-        command = [sys.executable, "-m", "kernel", "serve", *map(str, arguments), "--port", "0", "--threads", "1"]
+    address: str
+    process: subprocess.Popen[str]
+
+    def interrupt(self) -> float:
+        """Press Ctrl-C; returns the seconds until it had ended."""
+        begun = time.monotonic()
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(10)
+        return time.monotonic() - begun
+
+
+@pytest.fixture(scope="session")
+def serve() -> Iterator[Callable[..., Server]]:
+    """Start servers by their arguments."""
+    running: list[Server] = []
+
+    def start(*arguments: str | Path, port: int = 0) -> Server:
+        command = [sys.executable, "-m", "kernel", "serve", *map(str, arguments), "--port", str(port), "--threads", "1"]
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        running.append(process)
         assert process.stdout is not None
         line = process.stdout.readline()
         assert line.startswith("serving http://127.0.0.1:"), line
-        return line.split()[1].rstrip("/")
+        running.append(Server(line.split()[1].rstrip("/"), process))
+        return running[-1]
 
     yield start
-    for process in running:
-        process.terminate()
-    for process in running:
-        process.wait(10)
+    for server in running:
+        server.process.kill()
+        server.process.wait()
+
+
+def change(path: Path, line: int, fields: dict[str, Any]) -> None:
+    """Change fields of one line (from 1) of a log and compute every checksum again, as a forger would."""
+    lines, chain = [], START
+    for at, old in enumerate(path.read_bytes().splitlines(), 1):
+        parts = unseal(old)
+        assert parts is not None
+        new, chain = seal(encode_data(decode(parts[0]) | (fields if at == line else {})), chain)
+        lines.append(new)
+    path.write_bytes(b"".join(lines))
+
+
+def make_hostile(path: Path) -> None:
+    """Give the second decision of a log a hostile text wherever a text may stand."""
+    parts = unseal(path.read_bytes().splitlines()[2])
+    assert parts is not None
+    decision = decode(parts[0])
+    ledger = decision["ledger"]
+    ledger[0]["rows"][0] |= {"text": HOSTILE}
+    ledger[0]["rows"][1] |= {"text": LONG}
+    ledger[0]["rows"][2] = {k: v for k, v in ledger[0]["rows"][2].items() if k != "text"} | {"hex": "f09fff"}
+    fields = {
+        "result": HOSTILE,
+        "request": LONG,
+        "preferred": HOSTILE,
+        "preferred_by": 3.0,
+        "rule": HOSTILE,
+        "legal": [row | {"text": f" {HOSTILE} {at}\n@x\n"} for at, row in enumerate(decision["legal"])],
+        "offered": [offer | {"note": LONG} for offer in decision["offered"]],
+        "instruction": decision["instruction"] | {"method": HOSTILE},
+        "ledger": ledger,
+        "mood": HOSTILE,
+    }
+    change(path, 3, fields)
+
+
+@pytest.fixture(scope="session")
+def logs(smollm2_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a game of the real model, another game, a hostile log and a file that is none."""
+    folder = tmp_path_factory.mktemp("logs")
+    play = [sys.executable, "-m", "kernel", "run", "tetris", "--headless", "--threads", "1", "--seed", "7"]
+    subprocess.run([*play, "--pieces", "3", "--log", str(folder / "game.jsonl")], cwd=ROOT, check=True, stdout=-3)
+    planner = ["--player", "planner", "--pieces", "40", "--log", str(folder / "planner.jsonl")]
+    subprocess.run([*play, *planner], cwd=ROOT, check=True, stdout=-3)
+    (folder / "hostile.jsonl").write_bytes((folder / "game.jsonl").read_bytes())
+    make_hostile(folder / "hostile.jsonl")
+    (folder / "notes.jsonl").write_text(HOSTILE.replace("\ud800", ""), "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def server(serve: Callable[..., Server], logs: Path) -> Server:
+    """A server of those logs, of tetris, and of the default model."""
+    return serve(logs, "tetris")
 
 
 class Visit:
-    """A page in a window of its own, and what it said that it should not have."""
+    """A window of its own, and what its page said that it should not have."""
 
-    def __init__(self, context: BrowserContext, address: str) -> None:
-        self.context = context
+    def __init__(self, browser: Browser, address: str, **options: Any) -> None:
+        options = {"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce"} | options
+        self.context = browser.new_context(**options)
         self.address = address
-        self.page: Page = context.new_page()
-        self.page.set_default_timeout(PATIENCE_MS)
         self.errors: list[str] = []
-        self.page.on("console", self._heard)
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page = self.open()
+
+    def open(self) -> Page:
+        """Return another tab."""
+        page = self.context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("console", self._heard)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("dialog", lambda dialog: self.errors.append(dialog.message))
+        return page
 
     def _heard(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
             self.errors.append(message.text)
 
     def go(self, where: str = "") -> Page:
-        """Open a place of the page, such as `#/bench`."""
+        """Open a place of the page, such as `#/bench`, anew."""
+        self.page.goto("about:blank")
         self.page.goto(f"{self.address}/{where}")
-        self.page.wait_for_selector("main > *")
+        self.page.wait_for_selector("main > :not(.loading)")
         return self.page
 
 
 @pytest.fixture
-def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
-    """Open a window at an address; what the page complained of fails the test at its end."""
+def visit(browser: Browser, server: Server) -> Iterator[Callable[..., Visit]]:
+    """Open a window; what its page complained of fails the test at its end."""
     visits: list[Visit] = []
 
-    def make(address: str, **options: object) -> Visit:
-        context = browser.new_context(viewport={"width": 1280, "height": 800}, **options)  # type: ignore[arg-type]
-        visits.append(Visit(context, address))
+    def make(address: str | None = None, **options: Any) -> Visit:
+        visits.append(Visit(browser, address or server.address, **options))
         return visits[-1]
 
     yield make
@@ -106,8 +198,8 @@ def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
 
 
 @pytest.fixture(scope="session")
-def axe_script() -> str:
-    """axe-core, as its Python package carries it."""
+def axe() -> str:
+    """The script axe-core, as its Python package carries it."""
     import axe_playwright_python
 
     found = sorted(Path(axe_playwright_python.__file__).parent.rglob("axe.min.js"))

@@ -43,3 +43,13 @@ def test_the_page_asks_nobody_else() -> None:
         assert "https://" not in text, path.name
     index = (PAGE / "index.html").read_text("utf-8")
     assert not re.search(r"<style|style=|\son\w+=|<script>", index)
+
+
+def test_the_docs_list_the_keys_that_the_page_obeys() -> None:
+    """`?` and docs/inspector.md say the same."""
+    script = (PAGE / "keys.js").read_text("utf-8")
+    keys = re.findall(r'^\s+\["[^"]*", "([^"]*)", "\w+", "([^"]*)"\],$', script, re.MULTILINE)
+    assert len(keys) > 20
+    docs = (PAGE.parents[2] / "docs" / "inspector.md").read_text("utf-8")
+    table = docs.partition("<!-- keys -->")[2].partition("<!-- end of keys -->")[0]
+    assert re.findall(r"^\| `(.*)` \| (.*) \|$", table, re.MULTILINE) == keys
