@@ -9,6 +9,7 @@ the writing (a decision of SmolLM2 on two cores takes about 50 ms, so 1 ms).
 
 from __future__ import annotations
 
+import math
 import resource
 import statistics
 import tempfile
@@ -23,16 +24,18 @@ from dispatch.log.objects import CartridgeRecord, InstructionRecord, LedgerStep,
 from dispatch.log.records import DecisionRecord, Ending, Header, Outcome
 from dispatch.log.replay import replay
 from dispatch.log.writer import LogWriter
+from dispatch.wire.wire import Wire
 from kernel.contract import Engine, Option
 from kernel.opcode import Instruction
+
+CARTRIDGE = make("moves")
 
 
 def play(engine: Engine, decisions: int) -> Iterator[tuple[Instruction, list[Option]]]:
     """Yield what the planner does, key by key, with its three best options."""
-    cartridge = make("moves")
-    assert cartridge.planner is not None
+    assert CARTRIDGE.planner is not None
     while True:
-        options = list(cartridge.planner.rank(engine)[:3])
+        options = list(CARTRIDGE.planner.rank(engine)[:3])
         for key in options[0].plan or (options[0].instruction,):
             yield key, options
             decisions -= 1
@@ -42,29 +45,40 @@ def play(engine: Engine, decisions: int) -> Iterator[tuple[Instruction, list[Opt
 
 def record(n: int, key: Instruction, options: list[Option], engine: Engine) -> DecisionRecord:
     """Return a record of the size that a model's decision has."""
+    offers = tuple(Offer.of(option) for option in options if option.instruction in engine.legal())
+    wire, legal = Wire([CARTRIDGE]), list(engine.legal())
+    shares = [math.exp(-(i != key)) for i in legal]
     rows = tuple(
-        LegalRow(text=str(i), logprob=-1.234567 * k, null=-2.345678, score=1.111111, probability=0.2)
-        for k, i in enumerate(engine.legal())
+        LegalRow(
+            text=wire.literal(i).text,
+            logprob=-1.234567 - k,
+            null=-2.345678,
+            score=float(i == key),
+            probability=round(share / sum(shares), 6),
+        )
+        for k, (i, share) in enumerate(zip(legal, shares, strict=True))
     )
     ledger = LedgerStep(
         at=0,
         legal=5,
-        mass=0.123456,
-        rows=tuple(TokenRow.of(1000 + k, b" left", -0.654321 * k, legal=k < 5) for k in range(11)),
+        mass=0.6,
+        rows=tuple(TokenRow.of(9315 + k, b" left", -1.0 - k, legal=k < 5, rank=1 + k) for k in range(11)),
     )
     return DecisionRecord(
         n=n,
         cartridge="tetris",
         instruction=InstructionRecord.of(key),
-        text="left\n",
+        text=wire.literal(key).text,
         ids=(9315, 198),
         result=engine.apply(key),
         state=engine.state_hash(),
         legal=rows,
-        offered=tuple(map(Offer.of, options)),
+        offered=offers or None,
         rule="calibrated",
-        margin=0.512345,
-        legal_mass=0.213456,
+        legal_count=len(rows),
+        chosen=legal.index(key),
+        margin=1.0,
+        legal_mass=0.6,
         passes=2,
         tokens_evaluated=87,
         chosen_tokens=1,

@@ -44,6 +44,8 @@ class LogIndex:
         with LogReader(path) as reader:
             self.header: Header = reader.header
         self.source = LogSource(path)
+        while b"\n" not in self.source.read(0, self.source.available()) and self.source.grow():
+            pass  # the header of a compressed log, so that it can be opened as a plain one
         self.columns = Columns()
         self.outcome: Outcome | None = None
         self.complete = False

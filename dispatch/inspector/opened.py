@@ -168,8 +168,8 @@ class OpenedLog:
     def prompt(self, n: int) -> Json:
         """Return what a decision read, as text."""
         kept = self.kept
-        self._there(kept, n)
-        return reading(kept.index, n, self.vocabularies.of(kept.index.header), kept.check.engines(n - 1))
+        why, before = self.before(n)
+        return reading(kept.index, n, self.vocabularies.of(kept.index.header), before or why or "")
 
     def before(self, n: int) -> tuple[str | None, Engines | None]:
         """Return the engines in the state in which decision `n` was made, or why they are not there."""

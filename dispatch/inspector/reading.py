@@ -11,18 +11,18 @@ from dispatch.inspector.prompts import prompts_of
 from dispatch.log.records import DecisionRecord
 from dispatch.session.situation import situation
 from kernel.errors import KernelError, LogError
-from kernel.memory.listed import flat_of
+from kernel.memory.listed import Listed, Prompted, flat_of
 from kernel.memory.passes import common_prefix
 from kernel.prompt import Piece
 from kernel.text.vocabulary import CONTROL, Vocabulary
 
 
-def reading(index: LogIndex, n: int, vocabulary: Vocabulary | None, before: Engines | None) -> Json:
+def reading(index: LogIndex, n: int, vocabulary: Vocabulary | None, before: Engines | str) -> Json:
     """Return what decision `n` read; docs/inspector.md has the form.
 
     Args:
         vocabulary: of the model that chose, where it is here.
-        before: the engines in the state in which it was made, where they may be run.
+        before: the engines in the state in which it was made, or why they are not there.
     """
     record = index.record(n)
     told: Json = {"n": n, "from": None, "why": None, "control": False, "orders": [], "nulls": [], "sets": []}
@@ -43,6 +43,7 @@ def reading(index: LogIndex, n: int, vocabulary: Vocabulary | None, before: Engi
             _read(ids, max(common_prefix(ids, each) for each in orders), vocabulary)
             for ids in map(flat_of, found.nulls)
         ]
+        told["sets"] = list(_sets([found.main, *found.rotations], vocabulary))
         told["control"] = any(part["control"] for order in told["orders"] for part in order["parts"])
         return told
     why = "the log has no prompt" if found is None else "the vocabulary of its model is not here"
@@ -53,10 +54,26 @@ def reading(index: LogIndex, n: int, vocabulary: Vocabulary | None, before: Engi
     return _by_view(told, record, why, before)
 
 
-def _by_view(told: Json, record: DecisionRecord, why: str, before: Engines | None) -> Json:
+def _sets(orders: Sequence[Prompted], vocabulary: Vocabulary) -> Iterator[Json]:
+    """Yield the lines without an order of each prompt that has some: each is read alone behind the lead."""
+    for place, prompt in enumerate(orders):
+        if isinstance(prompt, Listed) and prompt.lines:
+            yield {
+                "order": place,
+                "lead": _text(prompt.lead, vocabulary),
+                "lines": [_text(line, vocabulary) for line in prompt.lines],
+                "question": _text(prompt.question, vocabulary),
+            }
+
+
+def _text(ids: Sequence[int], vocabulary: Vocabulary) -> str:
+    return "".join(part["text"] for part in parts_of(ids, 0, vocabulary))
+
+
+def _by_view(told: Json, record: DecisionRecord, why: str, before: Engines | str) -> Json:
     """Let the view write the prompt again."""
-    if before is None:
-        return {**told, "why": f"{why}, and its cartridge is not run here"}
+    if isinstance(before, str):
+        return {**told, "why": f"{why}, and the view cannot write it again: {before}"}
     try:
         seen, _ = situation(before.cartridges, before.engines, record.n, record.request or "")
     except KernelError as error:

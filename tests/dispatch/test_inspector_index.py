@@ -111,13 +111,23 @@ def test_every_decision_is_found_at_its_place(log: Path) -> None:
         for record in reader:
             assert index.record(record.n) == record
             assert glance(index.line(record.n)) == of_record(record)
-            assert prompts_of(index, record.n) == tuple(map(list, prompts.take(record)))
+            assert prompts_of(index, record.n) == prompts.take(record)
         assert index.outcome == reader.outcome
     assert index.columns.count == 40
     assert index.columns["margin"][4] == np.float32(index.record(5).margin or 0)
     with pytest.raises(LogError, match="no decision 41"):
         index.line(41)
     index.close()
+
+
+def test_a_compressed_log_is_checked_as_a_plain_one(log: Path, counter: SimpleNamespace) -> None:
+    """The engines run, and the verdict is that of replay."""
+    keeper = Keeper(log, counter.make)
+    kept = keeper.finish()
+    told = kept.check.told()
+    assert (told["state"], told["decisions"], told["engines"]) == ("verified", 40, True)
+    assert kept.check.engines(17) is not None
+    keeper.close()
 
 
 def test_prompts_that_keep_ever_less_are_put_together_from_few_lines(tmp_path: Path, counter: SimpleNamespace) -> None:
@@ -135,10 +145,10 @@ def test_prompts_that_keep_ever_less_are_put_together_from_few_lines(tmp_path: P
     index.record = lambda n: (read.append(n), record(n))[1]  # type: ignore[method-assign]
     found = prompts_of(index, 992)
     assert found is not None
-    assert found.main == [1, 2, 9]
+    assert found.main == (1, 2, 9)
     assert read == [992, 1]
     read.clear()
-    assert prompts_of(index, 991).main == told[990]  # type: ignore[union-attr]
+    assert prompts_of(index, 991).main == tuple(told[990])  # type: ignore[union-attr]
     assert read == [991, 1]
     index.close()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import struct
 from collections.abc import Iterator
@@ -13,14 +12,18 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from dispatch.inspector.index import LogIndex
+from dispatch.inspector.reading import reading
 from dispatch.log.encoding import encode, seal, unseal
 from dispatch.log.reader import LogReader
+from dispatch.log.writer import LogWriter
 from dispatch.serve.app import make_app
 from dispatch.serve.limits import Limits
 from dispatch.serve.queue import KernelQueue
 from dispatch.serve.services import Services
+from kernel.memory.listed import Listed
 from kernel.shown import shown
-from tests.dispatch.conftest import COUNTER, make_cartridge, write
+from tests.dispatch.conftest import COUNTER, CounterEngine, decision, header, make_cartridge, write
 from tests.dispatch.test_inspector_index import HOSTILE, hostile_record
 from tests.dispatch.test_replay_decide import kernel, played
 
@@ -213,11 +216,18 @@ def test_what_was_read_is_told_as_text(client: TestClient) -> None:
     assert "vocabulary" in again["why"]
 
 
-def events(text: str) -> list[tuple[str, str, Any]]:
-    """Return the events of a stream: (event, id, data)."""
-    found = []
-    for block in text.split("\n\n"):
-        fields = dict(line.split(": ", 1) for line in block.splitlines() if ": " in line and not line.startswith(":"))
-        if "data" in fields:
-            found.append((fields["event"], fields["id"], json.loads(fields["data"])))
-    return found
+def test_lines_without_an_order_are_told_as_a_set(tmp_path: Path) -> None:
+    """A lead, each line alone, the question behind them."""
+    vocabulary = kernel().vocabulary
+    ids = [tuple(vocabulary.plain(text)) for text in ("Choose:\n", "- b\n", "- a\n", "Best:")]
+    with LogWriter(tmp_path / "log", header(7)) as log:
+        engine = CounterEngine()
+        engine.reset(7)
+        log.decision(decision(1, engine, 1), prompt=Listed(ids[0], ids[1:3], ids[3]))
+    index = LogIndex(tmp_path / "log")
+    index.read()
+    found = reading(index, 1, vocabulary, "no engines")
+    index.close()
+    told = {"order": 0, "lead": "Choose:\n", "lines": ["- a\n", "- b\n"], "question": "Best:"}
+    assert found["sets"] == [told]
+    assert "".join(part["text"] for part in found["orders"][0]["parts"]) == "Choose:\n- a\n- b\nBest:"
