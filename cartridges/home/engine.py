@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Self, get_args
 
 from cartridges.home.opcodes import (
@@ -106,7 +106,7 @@ class House:
 
     def state_hash(self) -> str:
         """Return a hash of the house; how many commands it took to get there is not part of it."""
-        told = asdict(self.state)
+        told = dict(vars(self.state))
         if not self.state.reminders:  # a house without any is the one that it was before there were reminders
             del told["reminders"]
         return hashed(canonical(told))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Self
 
 from cartridges.kit.rules import hashed, refusal
@@ -27,6 +27,8 @@ Cell = tuple[int, int]
 
 _AHEAD: tuple[Cell, ...] = ((0, -1), (1, 0), (0, 1), (-1, 0))
 _QUARTERS = {"left": -1, "right": 1, "around": 2}
+_TOLD = {command: command.args for command in COMMANDS}
+"""The arguments of every command, read once: planners ask for what is legal a hundred thousand times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +82,14 @@ class RobotEngine:
 
     def apply(self, instruction: Instruction) -> str:
         """Carry it out and say what happened."""
-        if self.ended() is not None or instruction not in COMMANDS or not self._may(instruction):
+        if self.ended() is not None or instruction not in _TOLD or not self._may(instruction):
             raise refusal(self, instruction)
         self.done += 1
         match instruction.method:
             case Drive.method:
                 return self._drive(Drive.from_arguments(instruction.arguments))
             case Turn.method:
-                quarters = _QUARTERS[instruction.args["way"]]
+                quarters = _QUARTERS[_TOLD[instruction]["way"]]
                 heading = (self.state.heading + quarters) % 4
                 left = self.state.battery - abs(quarters)
                 self.state = replace(self.state, heading=heading, battery=left, motors=True)
@@ -104,7 +106,7 @@ class RobotEngine:
 
     def state_hash(self) -> str:
         """Return a hash of floor, body and battery; how many instructions it took is not part of it."""
-        boxes, *rest = astuple(self.state)
+        boxes, *rest = (getattr(self.state, each.name) for each in fields(self.state))
         return hashed(repr((sorted(boxes), rest)))
 
     def ended(self) -> str | None:
@@ -128,12 +130,12 @@ class RobotEngine:
         return inside and cell not in self.state.boxes and cell not in (self.state.person, self.state.robot)
 
     def _may(self, instruction: Instruction) -> bool:
+        told = _TOLD[instruction]
         if instruction.method == Drive.method:
-            told = instruction.args
             sign, cells = (1 if told["way"] == "forward" else -1), told["cm"] // CELL_CM
             return cells <= self.state.battery and all(self.free(self.ahead(sign * n)) for n in range(1, cells + 1))
         if instruction.method == Turn.method:
-            return abs(_QUARTERS[instruction.args["way"]]) <= self.state.battery
+            return abs(_QUARTERS[told["way"]]) <= self.state.battery
         return True
 
     def _drive(self, told: Drive) -> str:
