@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kernel.choose.score import Values
 from kernel.errors import StoreError
+from kernel.memory.listed import Listed, Prompted
 from kernel.memory.passes import Ids
 from kernel.memory.tree import ScoreTree
 from kernel.recent import keep, recall
@@ -55,11 +56,11 @@ class NullCache:
         self, folder: Path | None = None, model: str = "", note: Callable[[str], None] = lambda _: None
     ) -> None:
         self._folder, self._model, self._note = folder, model, note
-        self._known: OrderedDict[tuple[int, bytes, Ids], tuple[OpcodeSet, Floats]] = OrderedDict()
-        self._whole: OrderedDict[tuple[int, Ids], _Whole] = OrderedDict()
+        self._known: OrderedDict[tuple[int, bytes, Prompted], tuple[OpcodeSet, Floats]] = OrderedDict()
+        self._whole: OrderedDict[tuple[int, Prompted], _Whole] = OrderedDict()
 
     def recall(
-        self, opcodes: OpcodeSet, subset: Subset, null: Sequence[int], tree: ScoreTree | None = None
+        self, opcodes: OpcodeSet, subset: Subset, null: Prompted | Sequence[int], tree: ScoreTree | None = None
     ) -> Floats | None:
         """Return what `remember` was given for this legal set, or can be read off what it was given for all opcodes.
 
@@ -68,7 +69,7 @@ class NullCache:
         Returns:
             float64, shape (n_legal,), in the order in which it was remembered, or in that of the tree's leaves.
         """
-        key = id(opcodes), subset.key, tuple(null)
+        key = id(opcodes), subset.key, _key(null)
         found = recall(self._known, key)
         if found is not None:
             return found[1]
@@ -79,14 +80,16 @@ class NullCache:
         keep(self._known, key, (opcodes, sums), NULLS_KEPT)
         return sums
 
-    def remember(self, opcodes: OpcodeSet, subset: Subset, null: Sequence[int], sums: Floats) -> None:
+    def remember(self, opcodes: OpcodeSet, subset: Subset, null: Prompted | Sequence[int], sums: Floats) -> None:
         """Keep the log-probability of each legal opcode."""
-        keep(self._known, (id(opcodes), subset.key, tuple(null)), (opcodes, sums), NULLS_KEPT)
+        keep(self._known, (id(opcodes), subset.key, _key(null)), (opcodes, sums), NULLS_KEPT)
 
-    def remember_whole(self, opcodes: OpcodeSet, null: Sequence[int], tree: ScoreTree, values: Values) -> None:
+    def remember_whole(
+        self, opcodes: OpcodeSet, null: Prompted | Sequence[int], tree: ScoreTree, values: Values
+    ) -> None:
         """Keep what was read at each point of the tree of all opcodes; it then answers for any legal set."""
         self.remember(opcodes, opcodes.everything, null, tree.sums(values))
-        keep(self._whole, (id(opcodes), tuple(null)), _Whole(opcodes, tree, values), NULLS_KEPT)
+        keep(self._whole, (id(opcodes), _key(null)), _Whole(opcodes, tree, values), NULLS_KEPT)
 
     def load(self, opcodes: OpcodeSet, tree: ScoreTree, nulls: Sequence[Ids]) -> bool:
         """Remember what a file says of these null prompts, scored over every opcode; return whether there is one.
@@ -140,3 +143,7 @@ class NullCache:
         }
         name = hashlib.blake2b("\n".join(keys.values()).encode(), digest_size=16).hexdigest()
         return self._folder / f"{name}.nulls", keys
+
+
+def _key(null: Prompted | Sequence[int]) -> Prompted:
+    return null if isinstance(null, Listed) else tuple(null)

@@ -6,20 +6,23 @@ A null prompt mostly stays the same from decision to decision, so it is evaluate
 - Null prompts of which nothing is known go into the pass of the decision, as many as it has sequences for.
 - MANY or more of them (a guide has one for each command) are scored over every opcode before the decision: they then
   answer for any legal set, and for the next session from disk.
-- One that shows a set is read in the pass of every decision: its lines are stored, so it costs little, and passes of
-  one shape give the same scores to the last bit.
+- One that shows a set is read in the pass of every decision: its lines are stored, so it costs little. Where the
+  opcodes make few such sets (three of five keys), it comes again: then it is read once, alone, and kept. Which of the
+  two depends on the question only, so that passes of one question have one shape, and its scores are the same to the
+  last bit.
 - Where the legal set is searched because it is too large to be scored whole, each null prompt is scored over all of it,
   once, in as many passes as that takes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel.choose.null_cache import MANY, NullCache
+from kernel.choose.null_cache import MANY, NULLS_KEPT, NullCache
 from kernel.choose.question import Question
 from kernel.choose.rule import Floats
 from kernel.choose.score import Scorer, Scores
@@ -29,6 +32,9 @@ from kernel.memory.passes import Ids, Work
 from kernel.memory.tree import ScoreTree, grow
 from kernel.trie.opcodes import OpcodeSet
 from kernel.trie.subset import Subset
+
+WIDER = 64
+"""Tokens that it may cost to score a null prompt over what is not legal now as well."""
 
 LIMIT = 100_000
 """Tokens that a null prompt may cost, once: minutes for a small model on two cores."""
@@ -67,7 +73,8 @@ class NullPrompts:
 
     def _of_all_legal(self, question: Question, null: Prompted, leaves: NDArray[np.int32]) -> Floats:
         opcodes, legal = question.opcodes, question.legal
-        known = None if isinstance(null, Listed) else self.cache.recall(opcodes, legal, null)
+        kept = comes_again(opcodes, null)
+        known = self.cache.recall(opcodes, legal, null) if kept else None
         if known is None:
             tree = grow(opcodes.trie, legal, opcodes.scored, LIMIT)
             if tree is None:
@@ -77,7 +84,7 @@ class NullPrompts:
                 )
             scores = self.scorer.score(Work((null,), tree))
             known = scores.log_probabilities[0][np.argsort(scores.leaves)]
-            if not isinstance(null, Listed):
+            if kept:
                 self.cache.remember(opcodes, legal, null, known)
         return known
 
@@ -85,8 +92,8 @@ class NullPrompts:
         self, opcodes: OpcodeSet, legal: Subset, tree: ScoreTree, nulls: Sequence[Prompted]
     ) -> dict[Prompted, Floats]:
         """Return what is known of null prompts over a legal set that has this tree."""
-        flat = [null for null in nulls if not isinstance(null, Listed)]
-        found = {null: self.cache.recall(opcodes, legal, null, tree) for null in flat}
+        kept = [null for null in nulls if comes_again(opcodes, null)]
+        found = {null: self.cache.recall(opcodes, legal, null, tree) for null in kept}
         return {null: sums for null, sums in found.items() if sums is not None}
 
     def read_many(self, question: Question, missing: Sequence[Ids]) -> None:
@@ -104,6 +111,15 @@ class NullPrompts:
             self.remember(opcodes, opcodes.everything, part, scores)
         self.cache.save(opcodes, missing)
 
+    def read_alone(self, question: Question, tree: ScoreTree, nulls: Sequence[Prompted]) -> None:
+        """Score null prompts in a pass each: over every opcode where that costs little more than the legal ones."""
+        opcodes, legal = question.opcodes, question.legal
+        whole = self.scorer.tree(opcodes, opcodes.everything)
+        if whole is not None and len(whole.tokens) <= len(tree.tokens) + WIDER:
+            tree, legal = whole, opcodes.everything
+        for null in nulls:
+            self.remember(opcodes, legal, [null], self.scorer.score(Work((null,), tree)))
+
     def remember(
         self, opcodes: OpcodeSet, legal: Subset, nulls: Sequence[Prompted], scores: Scores
     ) -> dict[Prompted, Floats]:
@@ -111,7 +127,7 @@ class NullPrompts:
         first = len(scores.values) - len(nulls)
         behind = scores.log_probabilities[first:]
         for null, sums, values in zip(nulls, behind, scores.values[first:], strict=True):
-            if isinstance(null, Listed):
+            if not comes_again(opcodes, null):
                 continue
             if len(legal) == len(opcodes):
                 self.cache.remember_whole(opcodes, null, scores.tree, values)
@@ -126,10 +142,14 @@ class NullReading:
     def __init__(self, nulls: NullPrompts, question: Question, tree: ScoreTree, wider: ScoreTree | None) -> None:
         self._nulls, self._question, self._tree, self._wider = nulls, question, tree, wider
         self._known = self._recall(tree)
-        many = [null for null in self._missing(self._known) if not isinstance(null, Listed)]
+        missing = self._missing(self._known)
+        again = [null for null in missing if isinstance(null, Listed) and comes_again(question.opcodes, null)]
+        if again:
+            nulls.read_alone(question, tree, again)
+        many = [null for null in missing if not isinstance(null, Listed)]
         if len(many) >= MANY:
             nulls.read_many(question, many)
-            self._known = self._recall(tree)
+        self._known = self._recall(tree)
         self._known_wider = self._recall_wider(wider) if wider is not None else {}
         # what is known of the legal ones alone does not do where all are scored
         self._to_read = self._missing(self._known if wider is None else self._known_wider)
@@ -167,6 +187,11 @@ class NullReading:
 
     def _missing(self, known: dict[Prompted, Floats]) -> list[Prompted]:
         return [null for null in dict.fromkeys(self._question.nulls) if null not in known]
+
+
+def comes_again(opcodes: OpcodeSet, null: Prompted) -> bool:
+    """Whether a null prompt is worth keeping: a list is, a set where so many lines of these opcodes make few sets."""
+    return not isinstance(null, Listed) or math.comb(len(opcodes), len(null.lines)) <= NULLS_KEPT
 
 
 def _mean(columns: Sequence[Floats]) -> Floats:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from kernel.api import Kernel
 from kernel.backends.llama_cpp import LlamaCppBackend
 from kernel.backends.scripted import ScriptedBackend
+from kernel.choose import nulls
 from kernel.choose.chooser import Chooser
 from kernel.choose.decision import TOLERANCE
 from kernel.choose.question import PromptIds, Question
@@ -330,12 +331,42 @@ def model(smollm2_path: Path) -> Any:
 @pytest.mark.model
 @pytest.mark.parametrize("count", [3, 4])
 def test_options_in_any_order_score_the_same_to_the_last_bit(model: Kernel, count: int) -> None:
-    """All 6 orders of three and all 24 of four, the first one on an empty store."""
+    """All 6 orders of three and all 24 of four, the first one on an empty store.
+
+    Three of three make one null prompt, which comes again: at first its lines and then it are read in passes of their
+    own, then the marked line, then the question alone; later only the question is.
+    """
     model.memory.reset()
     found = [model.decide(question(model, order)) for order in itertools.permutations(LABELS[:count])]
     assert len({(tuple(d.scores.tolist()), d.text, d.margin) for d in found}) == 1
     assert {d.text for d in found} == {" 3-1\n"}
-    assert [(d.passes, d.line_misses) for d in found[:2]] == [(2, count + 1), (1, 0)]
+    assert [(d.passes, d.line_misses) for d in found[:2]] == [(4, count + 1), (1, 0)]
+
+
+@pytest.mark.model
+def test_a_null_prompt_that_comes_again_is_read_once_and_says_the_same(
+    model: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of four options are one of 6 sets, so it is kept; where none is kept, each decision reads it, for as much
+    again as its own question. The scores are the same to the last bit, on this model."""
+    model.memory.reset()
+    asked = question(model, LABELS[:2])
+    kept = [model.decide(asked) for _ in range(2)]
+    monkeypatch.setattr(nulls, "NULLS_KEPT", 0)
+    anew = [model.decide(asked) for _ in range(2)]
+    assert len({tuple(d.scores.tolist()) for d in (*kept, *anew)}) == 1
+    assert len({tuple(np.asarray(d.null).tolist()) for d in (*kept, *anew)}) == 1
+    assert kept[1].passes == anew[1].passes == 1
+    assert anew[1].tokens_evaluated == 2 * kept[1].tokens_evaluated
+
+
+def test_null_prompts_are_kept_where_the_opcodes_make_few_sets() -> None:
+    """Three of 19 are 969 sets, of 20 they are 1,140, which is more than are kept. A list is kept in any case."""
+    null = Listed((8,), ((10,), (11,), (12,)), (20,))
+    for size, kept in ((3, True), (19, True), (20, False)):
+        opcodes: Any = range(size)
+        assert nulls.comes_again(opcodes, null) == kept
+        assert nulls.comes_again(opcodes, (1, 2, 3))
 
 
 @pytest.mark.model
