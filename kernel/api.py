@@ -144,7 +144,7 @@ class Kernel(AsyncCalls):
         Raises:
             UsageError, BuildError, ContextError, LogitsError.
         """
-        return self.decide(replace(self._question(prompt, options, null, rule), judge=judge))
+        return self.decide(replace(self.question(prompt, options, null, rule), judge=judge))
 
     def choose_many(
         self,
@@ -159,12 +159,17 @@ class Kernel(AsyncCalls):
 
         The arguments and the answers are those of `choose`.
         """
-        questions = [self._question(prompt, options, null, rule) for prompt in prompts]
+        questions = [self.question(prompt, options, null, rule) for prompt in prompts]
         return self.decide_many([replace(question, judge=judge) for question in questions])
 
-    def _question(
-        self, prompt: str, options: Sequence[str], null: Sequence[str] | str, rule: Rule | str | None
+    def question(
+        self,
+        prompt: str,
+        options: Sequence[str],
+        null: Sequence[str] | str = (),
+        rule: Rule | str | None = None,
     ) -> Question:
+        """Return what `choose` asks."""
         literals = option_literals(prompt, options)
         nulls = [null] if isinstance(null, str) else list(null)
         all_texts("null", nulls)

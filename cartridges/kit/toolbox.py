@@ -21,11 +21,10 @@ from kernel.contract import Cartridge, Engine, Option
 from kernel.errors import ActionFailedError, CartridgeError, IllegalInstructionError, OpcodeError, did_you_mean
 from kernel.opcode import Halt, Instruction, commands
 from kernel.opcode.opcode import SchemaOpcode
+from kernel.opcode.tool_prompt import ToolPrompt
 from kernel.opcode.tools import function_name, read_tools
-from kernel.prompt import Part, Prompt
+from kernel.prompt import Prompt
 from kernel.shown import shown
-
-NOTHING = "N/A"
 
 Handler = Callable[..., Any]
 
@@ -152,11 +151,11 @@ class ToolView:
     """Lists the tools for the model and the calls for the person."""
 
     def __init__(self, opcodes: Sequence[type[SchemaOpcode]]) -> None:
-        self._lines = [tool_line(opcode) for opcode in opcodes]
+        self._prompt = ToolPrompt(opcodes)
 
     def prompt(self, engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
         """Return the tools, the request on one line, and a blank for the call; the null prompt asks for nothing."""
-        return Prompt(self._parts(" ".join(request.split()) or NOTHING), (self._parts(NOTHING),))
+        return self._prompt.asked(request)
 
     def render(self, engine: Engine) -> Table:
         """Return a table of the calls so far."""
@@ -165,24 +164,6 @@ class ToolView:
         for instruction, said in tools.calls:
             table.add_row(Text(shown(repr(instruction))), Text(shown(said)))
         return table
-
-    def _parts(self, request: str) -> tuple[Part, ...]:
-        tools = "".join(f"- {line}\n" for line in self._lines)
-        return (
-            Part("Tools:\n", trusted=True),
-            Part(tools),
-            Part("\nRequest:", trusted=True),
-            Part(f" {request}"),
-            Part("\nCall:", trusted=True),
-        )
-
-
-def tool_line(opcode: type[SchemaOpcode]) -> str:
-    """Return a tool as one line: its method, the names of its arguments, the first sentence that describes it."""
-    names = ", ".join(shown(a.name) if a.required else f"{shown(a.name)}?" for a in opcode.arguments())
-    told = " ".join((opcode.__doc__ or "").split())
-    first = told.split(". ")[0].rstrip(".")
-    return f"{opcode.method}({names}): {first[:200]}"
 
 
 def in_words(answer: object) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,6 +22,7 @@ from dispatch.cli.common import (
 )
 from dispatch.cli.output import failing, number, print_json, print_rows, say, shown, working
 from dispatch.cli.streams import stdin_text
+from dispatch.wire.decided import document, order
 from kernel.choose.decision import Decision
 from kernel.choose.rule import RuleName
 from kernel.errors import UsageError
@@ -82,50 +82,25 @@ def choose_command(
         _tell(decision, seconds)
 
 
-def _order(decision: Decision) -> list[int]:
-    """Return positions in the arrays, the chosen one first, then the most probable; unknown ones last."""
-    shares = [-1.0 if math.isnan(s) else s for s in decision.shares.tolist()]
-    chosen = decision.position
-    return sorted(range(len(shares)), key=lambda i: (i != chosen, -shares[i], int(decision.leaves[i])))
-
-
 def _document(decision: Decision, seconds: float) -> dict[str, Any]:
-    nulls = [None] * len(decision.texts) if decision.null is None else decision.null.tolist()
-    rows = zip(
-        decision.texts,
-        decision.leaves.tolist(),
-        decision.shares.tolist(),
-        decision.raw.tolist(),
-        nulls,
-        decision.scores.tolist(),
-        strict=True,
-    )
-    names = ("text", "index", "probability", "logprob", "null_logprob", "score")
-    options = [dict(zip(names, row, strict=True)) for row in rows]
-    alike = ("text", "index", "rule", "probability", "margin", "legal_mass")
-    counts = ("passes", "tokens_evaluated", "chosen_tokens", "forced_tokens")
-    return {
-        **{name: getattr(decision, name) for name in alike},
-        "stop": str(decision.stop),
-        **{name: getattr(decision, name) for name in counts},
-        "seconds": round(seconds, 3),
-        "options": [options[i] for i in _order(decision)],
-    }
+    found = document(decision)
+    options = found.pop("options")
+    return {**found, "seconds": round(seconds, 3), "options": options}
 
 
 def _tell(decision: Decision, seconds: float) -> None:
     columns = [(decision.shares, "{:.1%}"), (decision.raw, "{:.2f}")]
     if decision.null is not None:
         columns.append((decision.null, "{:.2f}"))
-    order = _order(decision)
+    places = order(decision)
     rows = [
         [
             Text(shown(decision.texts[i]), "bold" if i == decision.position else ""),
             *(number(values[i], form) for values, form in columns),
         ]
-        for i in order[:SHOWN]
+        for i in places[:SHOWN]
     ]
-    print_rows(["option", "probability", "log-p", "null"][: len(columns) + 1], rows, len(order) - SHOWN)
+    print_rows(["option", "probability", "log-p", "null"][: len(columns) + 1], rows, len(places) - SHOWN)
     say(
         f"chosen: {shown(decision.text)}  (rule {decision.rule}, margin {number(decision.margin)}, "
         f"passes {decision.passes}, tokens evaluated {decision.tokens_evaluated}, "

@@ -86,10 +86,11 @@ def serve_command(
             from dispatch.serve import queue as queues
             from dispatch.serve.services import Services
         except ModuleNotFoundError as error:
-            if error.name is None or error.name.startswith(("dispatch", "kernel")):
+            missing = (error.name or "").partition(".")[0]
+            if missing in ("", "dispatch", "kernel"):
                 raise
             raise UsageError(
-                f"serve needs {error.name!r}, which is not installed: pip install 'cartridge-kernel[serve]'"
+                f"serve needs {missing!r}, which is not installed: pip install 'cartridge-kernel[serve]'"
             ) from error
         bearer = None if token_file is None else access.read_token(token_file)
         who = access.Access(host, frozenset(name.lower() for name in allow_host or ()), bearer)
@@ -121,7 +122,7 @@ def serve_command(
             try:
                 say(f"serving {server.address_of(listening)}")
                 sys.stdout.flush()
-                server.run(app.make_app(services), services, listening, seconds)
+                server.Server(app.make_app(services), services, seconds).run([listening])
             except KeyboardInterrupt:
                 _close(queue, 130)
                 raise

@@ -15,7 +15,8 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
@@ -45,13 +46,12 @@ class _Job:
     future: Future[Any] = field(default_factory=Future)
 
     def done(self, result: Any = None, error: BaseException | None = None) -> None:
-        """Tell whoever waits."""
-        if not self.future.set_running_or_notify_cancel():
-            return
-        if error is None:
-            self.future.set_result(result)
-        else:
-            self.future.set_exception(error)
+        """Tell whoever waits; what was told before, or is waited for no more, stays as it is."""
+        with suppress(InvalidStateError):
+            if error is None:
+                self.future.set_result(result)
+            else:
+                self.future.set_exception(error)
 
 
 class Place:
@@ -104,6 +104,7 @@ class KernelQueue:
         self._load = load
         self._kernel: Kernel | None = None
         self._jobs: list[_Job] = []
+        self._running: list[_Job] = []
         self._places: set[Place] = set()
         self._number = 0
         self._seconds = 0.1  # of one place, a moving average
@@ -145,10 +146,10 @@ class KernelQueue:
             return place
 
     def end(self) -> None:
-        """Answer nobody any more: what waits fails, what runs is left at its next step."""
+        """Answer nobody any more: all that waits is told so, and what runs is left at its next step."""
         with self._changed:
             self._ended = True
-            jobs, self._jobs = self._jobs, []
+            jobs, self._jobs = [*self._running, *self._jobs], []
             for place in self._places:
                 place._gone.set()
             self._changed.notify_all()
@@ -197,6 +198,7 @@ class KernelQueue:
             first = jobs[0]
             taken = [first] if first.asks is None else [job for job in jobs if job.asks is not None]
             self._jobs = [job for job in self._jobs if job not in taken]
+            self._running = taken
             return taken
 
     def _back(self, jobs: Sequence[_Job]) -> None:

@@ -68,7 +68,7 @@ class Guard:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
-        started = False
+        started, body = False, BoundedBody(receive, self.limits)
 
         async def headed(message: Message) -> None:
             nonlocal started
@@ -78,9 +78,10 @@ class Guard:
                 for name, value in HEADERS.items():
                     headers[name] = value
                 headers.setdefault("cache-control", "no-store")
+                if scope["method"] not in READS and not body.whole:
+                    headers["connection"] = "close"  # what is left of the body is not read
             await send(message)
 
-        body = BoundedBody(receive, self.limits)
         try:
             self._look(scope)
             if (login := self._login(scope)) is not None:
@@ -89,8 +90,6 @@ class Guard:
             await self.app(scope, body, headed)
         except RequestError as error:
             if not started:
-                if not body.whole:
-                    error.headers["connection"] = "close"  # what is left of the body is not read
                 await answer(error)(scope, receive, headed)
         except Exception as error:
             _log.warning("serve: %s %s: %s", scope["method"], scope["path"], error_line(error))

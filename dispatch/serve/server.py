@@ -50,48 +50,50 @@ def address_of(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
-def run(app: ASGIApp, services: Services, listening: socket.socket, seconds: float | None = None) -> None:
-    """Answer requests until a signal comes, or for so many seconds.
+class Server(uvicorn.Server):
+    """Answers requests until a signal comes, or `stop`, or for so many seconds.
 
-    A signal is raised again when everything has ended, so that whoever called finds it.
+    The streams and the queue end as soon as it is told to end itself. A signal is raised again when everything has
+    ended, so that whoever called finds it.
     """
-    config = uvicorn.Config(
-        app,
-        http=_protocol(services.limits),
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        log_level="critical",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        h11_max_incomplete_event_size=HEAD_BYTES,
-        timeout_keep_alive=IDLE_SECONDS,
-        timeout_graceful_shutdown=GRACE_SECONDS,
-        limit_concurrency=services.limits.connections,
-    )
-    _Server(config, services, seconds).run([listening])
 
-
-class _Server(uvicorn.Server):
-    """Ends the streams and the queue as soon as it is told to end itself."""
-
-    def __init__(self, config: uvicorn.Config, services: Services, seconds: float | None) -> None:
+    def __init__(self, app: ASGIApp, services: Services, seconds: float | None = None) -> None:
+        config = uvicorn.Config(
+            app,
+            http=_protocol(services.limits),
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            h11_max_incomplete_event_size=HEAD_BYTES,
+            timeout_keep_alive=IDLE_SECONDS,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+            limit_concurrency=services.limits.connections,
+        )
         super().__init__(config)
         self._services = services
         self._seconds = seconds
         self._loop: asyncio.AbstractEventLoop | None = None
 
+    def stop(self) -> None:
+        """End, from any thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._end)
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """See uvicorn."""
         self._loop = asyncio.get_running_loop()
         if self._seconds is not None:
             self._loop.call_later(self._seconds, self._end)
         await super().startup(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """See uvicorn."""
         super().handle_exit(sig, frame)
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._end)
+        self.stop()
 
     def _end(self) -> None:
         self.should_exit = True

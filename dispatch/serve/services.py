@@ -10,8 +10,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from dispatch.serve.access import Access
+from dispatch.serve.commands import Commands
 from dispatch.serve.limits import Limits
+from dispatch.serve.metrics import Metrics
 from dispatch.serve.queue import KernelQueue
+from dispatch.serve.toolset import Toolsets
+from dispatch.serve.values import Schemas
+from dispatch.serve.writers import Writers
 from kernel.api import Kernel
 from kernel.choose.rule import Rule
 from kernel.contract import Cartridge
@@ -33,6 +38,9 @@ class Services:
         folder: whose logs are shown; None where no folder is served.
         seed: of engines; `wire`, `n_ctx`, `threads` are those of the command line.
         ending: is set when the server ends; whatever streams ends then.
+        metrics: counts of what was answered.
+        commands: of the cartridges that take requests, by the name under which they are asked.
+        toolsets, schemas, writers: what was compiled for requests, kept for the next ones.
     """
 
     queue: KernelQueue
@@ -50,6 +58,15 @@ class Services:
     access: Access = field(default_factory=Access)
     limits: Limits = field(default_factory=Limits)
     ending: asyncio.Event = field(default_factory=asyncio.Event)
+    metrics: Metrics = field(default_factory=Metrics)
+    toolsets: Toolsets = field(default_factory=Toolsets)
+    schemas: Schemas = field(default_factory=Schemas)
+    writers: Writers = field(default_factory=Writers)
+    commands: dict[str, Commands] = field(init=False)
+
+    def __post_init__(self) -> None:
+        asked = [cartridge for cartridge in self.cartridges if cartridge.takes_requests]
+        self.commands = {each.name: Commands(each, self.rule, self.seed) for each in asked}
 
     async def run(self, work: Callable[[Kernel], T]) -> T:
         """Run one function on the kernel's thread, at a place of its own; see `KernelQueue.place`."""

@@ -19,6 +19,7 @@ from kernel.choose.question import Question
 from kernel.choose.rule import Rule, RuleName
 from kernel.errors import BuildError, NoLegalOpcodeError
 from kernel.memory.listed import flat_of
+from kernel.memory.rows import Watch
 from kernel.opcode import Instruction, Opcode
 from kernel.prompt import Prompt
 from kernel.recent import keep, recall
@@ -103,23 +104,50 @@ class ArgumentWriter:
             NoLegalOpcodeError: there is no method.
             ContextError, LogitsError.
         """
-        methods, decision = list(wire.opcodes), None
+        question = self.which(wire, prompt, rule)
+        decision = None if question is None else self.kernel.decide(question)
+        return self.fill(wire, prompt, decision, max_tokens=max_tokens, temperature=temperature, seed=seed)
+
+    def which(self, wire: Wire, prompt: Prompt, rule: Rule | None = None) -> Question | None:
+        """Return what asks for a method by its name alone; None where the arguments are written together with it.
+
+        Raises NoLegalOpcodeError without a method.
+        """
+        methods = list(wire.opcodes)
         if not methods:
             raise NoLegalOpcodeError("there is no method to call")
+        if len(methods) == 1:
+            return None
         try:
             names = [replace(wire.opening(*each, name_only=True), label=each[1]) for each in methods]
         except BuildError:  # a phrase begins with an argument, so the method is written together with its arguments
-            names = []
-        if len(names) > 1:
-            decision = self.kernel.decide(Question(self.kernel.ids(prompt), self.kernel.compile(names), rule=rule))
-            methods = [methods[decision.index]]
+            return None
+        return Question(self.kernel.ids(prompt), self.kernel.compile(names), rule=rule)
+
+    def fill(
+        self,
+        wire: Wire,
+        prompt: Prompt,
+        decision: Decision | None,
+        *,
+        max_tokens: int = TOKENS,
+        temperature: float = 0.0,
+        seed: int = 0,
+        watch: Watch | None = None,
+    ) -> Call:
+        """Write the arguments of the method that a decision chose, or of any method where there is no decision.
+
+        `watch` sees each choice as it is made.
+        """
+        methods = list(wire.opcodes)
         written = write(
             self.kernel.memory,
-            self._compiled(wire, methods),
+            self._compiled(wire, methods if decision is None else [methods[decision.index]]),
             self.kernel.vocabulary.prompt(prompt.parts),
             max_tokens=max_tokens,
             temperature=temperature,
             seed=seed,
+            watch=watch,
         )
         return Call(wire.parse(written.text), decision, written)
 

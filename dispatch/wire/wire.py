@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 from dispatch.wire.form import FORMS, Form
-from kernel.contract import Cartridge
 from kernel.errors import BuildError, OpcodeError, WireError, did_you_mean
 from kernel.opcode import HALT, HALT_INSTRUCTION, Halt, Instruction, Opcode
 from kernel.opcode.spelling import SLOT
 from kernel.trie.opcodes import Literal
+
+
+class Named(Protocol):
+    """As much of a cartridge as a wire reads."""
+
+    @property
+    def name(self) -> str:
+        """See Cartridge."""
+
+    @property
+    def opcodes(self) -> tuple[type[Opcode], ...]:
+        """See Cartridge."""
 
 
 class Wire:
@@ -18,7 +30,7 @@ class Wire:
     Raises BuildError when a cartridge is there twice or declares a method twice.
     """
 
-    def __init__(self, cartridges: Iterable[Cartridge], form: Form = FORMS["compact"]) -> None:
+    def __init__(self, cartridges: Iterable[Named], form: Form = FORMS["compact"]) -> None:
         self.form = form
         self._opcodes: dict[tuple[str, str], type[Opcode]] = {}
         names: set[str] = set()
