@@ -15,20 +15,10 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from dispatch.inspector.bench import (
-    MOST_TOKENS,
-    OptionsSide,
-    OptionsTask,
-    Paths,
-    RawSide,
-    SchemaSide,
-    SchemaTask,
-    Side,
-    room,
-    schema_shape,
-)
+from dispatch.inspector.bench import MOST_TOKENS, OptionsSide, RawSide, SchemaSide, Side, room
 from dispatch.inspector.jsonable import Json, dump
 from dispatch.inspector.presets import presets
+from dispatch.inspector.tasks import OptionsTask, Paths, SchemaTask, schema_shape
 from dispatch.serve.errors import RequestError, as_request_error, document
 from dispatch.serve.live import told_of
 from dispatch.serve.patience import within

@@ -11,8 +11,9 @@ import pytest
 from numpy.typing import NDArray
 from starlette.testclient import TestClient
 
-from dispatch.inspector.bench import OptionsSide, OptionsTask, Paths, RawSide, SchemaSide, SchemaTask, Side
+from dispatch.inspector.bench import OptionsSide, RawSide, SchemaSide, Side
 from dispatch.inspector.presets import presets
+from dispatch.inspector.tasks import OptionsTask, Paths, SchemaTask
 from dispatch.serve.app import make_app
 from dispatch.serve.limits import Limits
 from dispatch.serve.queue import KernelQueue
