@@ -66,6 +66,7 @@ def check_command(
     """
     with failing():
         options = name_values(option or (), "--option")
+        load(spec, **options)  # what was typed wrong is told before seconds go into vocabularies
         found = vocabularies(model or ())
         if not model and len(found) < WANTED:
             note(f"note: {len(found)} of the {WANTED} vocabularies wanted are here: name more with --model")
