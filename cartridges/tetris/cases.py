@@ -82,9 +82,8 @@ def _ordered(engine: TetrisEngine, options: Sequence[Option], position: int) -> 
     for given in itertools.permutations(options):
         made = TetrisView().prompt(engine, given)
         text = "".join(part.text for part in made.parts)
-        shown = sorted(
-            options, key=lambda option: text.rindex(f" {words(option.instruction, [OPCODES[engine.opcodes]])}")
-        )
+        ends = {option: text.rindex(f" {words(option.instruction, [OPCODES[engine.opcodes]])}\n") for option in options}
+        shown = sorted(options, key=ends.__getitem__)
         if shown[position] is options[0]:
             return shown, made
     raise CartridgeError(f"tetris: no order of the options shows the best one at position {position}")
