@@ -35,6 +35,8 @@ class Heater(Opcode):
 class Door(Opcode):
     """Lock or unlock the front door."""
 
+    confirm: ClassVar[bool] = True
+
     action: Literal["lock", "unlock"]
 
 

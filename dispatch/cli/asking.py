@@ -14,10 +14,17 @@ from dispatch.session.session import Session
 from kernel.errors import BuildError, CartridgeError, UsageError
 from kernel.textfile import stream_lines, utf8
 
-COMMANDS = ("/join", "/leave")
+COMMANDS = {
+    "/join": "/join NAME lets a cartridge in",
+    "/leave": "/leave NAME lets one go, with its state",
+    "/wrong": "/wrong says that the last answer was wrong; /wrong COMMAND or /wrong none also what was right",
+    "/help": "/help tells this",
+}
+BARE = ("/wrong", "/help")
+"""Commands that may stand alone."""
 
 Command = Callable[[str, str], None]
-"""(command, cartridge): carries out a line such as `/leave home`."""
+"""(command, what follows it): carries out a line such as `/leave home`."""
 
 
 def waits_for_requests(session: Session) -> bool:
@@ -41,7 +48,8 @@ def requests(source: Path | None, interrupts: Interrupts, carry_out: Command) ->
 
     Args:
         source: a file; None or `-` for the terminal or a pipe.
-        carry_out: gets `/join NAME` and `/leave NAME`; its errors are told to a person who typed, and raised otherwise.
+        carry_out: gets the lines of COMMANDS but for `/help`; its errors are told to a person who typed, and raised
+            otherwise.
     Raises:
         UsageError: a file that cannot be read, another line that begins with `/`.
     """
@@ -54,8 +62,12 @@ def requests(source: Path | None, interrupts: Interrupts, carry_out: Command) ->
                     yield text
                 continue
             command, _, name = text.partition(" ")
-            if command not in COMMANDS or not name.strip():
-                raise UsageError(f"{text[:80]!r} is no request; say {' or '.join(f'{word} NAME' for word in COMMANDS)}")
+            if command not in COMMANDS or (not name.strip() and command not in BARE):
+                raise UsageError(f"{text[:80]!r} is no request; say /join NAME, /leave NAME, /wrong COMMAND or /help")
+            if command == "/help":
+                for told in COMMANDS.values():
+                    note(told)
+                continue
             carry_out(command, name.strip())
         except (UsageError, CartridgeError, BuildError) as error:
             if not typed(source):

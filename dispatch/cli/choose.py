@@ -24,6 +24,7 @@ from dispatch.cli.output import failing, number, print_json, print_rows, say, sh
 from dispatch.cli.streams import stdin_text
 from dispatch.wire.decided import document, order
 from kernel.choose.decision import Decision
+from kernel.choose.outcome import Outcome, Thresholds
 from kernel.choose.rule import RuleName
 from kernel.errors import UsageError
 from kernel.textfile import read_lines
@@ -42,6 +43,7 @@ Nulls = Annotated[
     list[str] | None,
     typer.Option("--null", help="The same prompt asking for nothing; several are averaged.", show_default="none"),
 ]
+Always = Annotated[bool, typer.Option("--always", help="Choose the likeliest, also where none seems to be meant.")]
 Seed = Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of --rule sample.")]
 
 
@@ -53,13 +55,15 @@ def choose_command(
     model: Model = "smollm2",
     rule: RuleOption = None,
     seed: Seed = 0,
+    always: Always = False,
     as_json: AsJson = False,
     n_ctx: ContextSize = N_CTX,
     threads: Threads = None,
 ) -> None:
     """Choose one of some texts: the one that the model prefers, compared whole.
 
-    With --null the rule is calibrated: what the model would say anyway counts for nothing.
+    With --null the rule is calibrated: what the model would say anyway counts for nothing. Then it may also choose
+    nothing: none of the texts seems to be meant, or two are too close. It exits with 1 in that case.
 
     Example: choose --prompt "The opposite of open is" --option shut --option opener
     """
@@ -74,18 +78,22 @@ def choose_command(
         with load_kernel(model, n_ctx=n_ctx, threads=threads) as kernel:
             started = time.perf_counter()
             with working(f"choosing among {len(texts)}"):
-                decision = kernel.choose(asked, texts, null=null or (), rule=made)
+                judge = Thresholds() if null and not always else None
+                decision = kernel.choose(asked, texts, null=null or (), rule=made, judge=judge)
             seconds = time.perf_counter() - started
     if as_json:
         print_json(_document(decision, seconds), indent=None)
     else:
         _tell(decision, seconds)
+    if decision.outcome is not Outcome.CHOSEN:
+        raise typer.Exit(1)
 
 
 def _document(decision: Decision, seconds: float) -> dict[str, Any]:
     found = document(decision)
     options = found.pop("options")
-    return {**found, "seconds": round(seconds, 3), "options": options}
+    ended = {"outcome": decision.outcome.value, "close": list(decision.close)}
+    return {**found, **ended, "seconds": round(seconds, 3), "options": options}
 
 
 def _tell(decision: Decision, seconds: float) -> None:
@@ -101,8 +109,10 @@ def _tell(decision: Decision, seconds: float) -> None:
         for i in places[:SHOWN]
     ]
     print_rows(["option", "probability", "log-p", "null"][: len(columns) + 1], rows, len(places) - SHOWN)
+    ended = {Outcome.NONE: "none, likeliest", Outcome.UNSURE: f"unsure, {' or '.join(decision.close)}; likeliest"}
     say(
-        f"chosen: {shown(decision.text)}  (rule {decision.rule}, margin {number(decision.margin)}, "
+        f"{ended.get(decision.outcome, 'chosen')}: {shown(decision.text)}  "
+        f"(rule {decision.rule}, margin {number(decision.margin)}, "
         f"passes {decision.passes}, tokens evaluated {decision.tokens_evaluated}, "
         f"legal mass {decision.legal_mass:.3g}, {seconds:.2f} s)"
     )

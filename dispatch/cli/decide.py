@@ -14,6 +14,7 @@ from dispatch.log.key import Key
 from dispatch.log.reader import LogReader
 from dispatch.log.replay import MakeCartridge
 from dispatch.session.decide import DecideReport, Divergence, changes, decide_again, logged_rule
+from dispatch.session.judging import logged_judge
 from dispatch.session.model_player import ModelPlayer
 from dispatch.wire.form import form
 from dispatch.wire.wire import Wire
@@ -43,6 +44,7 @@ def decide_file(
     cartridges = [make(record) for record in header.cartridges]
     with load_kernel(name, n_ctx=n_ctx or N_CTX, threads=threads) as kernel:
         player = ModelPlayer(kernel, Wire(cartridges, form(header.wire or "compact")), cartridges, chosen)
+        player.judge = logged_judge(header)
         changed = changes(header, kernel, name, chosen, {"llama-cpp-python": version("llama-cpp-python")})
         with working("deciding again"):
             found = decide_again(path, make, player, changed, tolerance=tolerance, last=last, key=key)
@@ -74,6 +76,7 @@ def _tell(found: DecideReport) -> None:
     if not found.changed:
         rows.append(("largest shift of a margin", f"{found.largest_shift:.4f}"))
         rows.append(("same choice, its margin moved further", str(found.moved)))
+        rows.append(("ended otherwise", str(found.ended_otherwise)))
     if found.rewritten:
         rows.append(("prompts written again", str(found.rewritten)))
     if found.prompts_changed:
@@ -81,6 +84,8 @@ def _tell(found: DecideReport) -> None:
     rows += [("first other choice", _told(found.first))] if found.first else []
     if found.first_beyond and found.first_beyond != found.first:
         rows.append(("first above the tolerance", _told(found.first_beyond)))
+    if (ended := found.first_ended) is not None:
+        rows.append(("first that ended otherwise", f"decision {ended.n}: {ended.then} then, {ended.now} now"))
     print_rows([], rows)
     say(found.replay.sentence)
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from dispatch.cli.common import load_kernel, make_rule
 from dispatch.cli.output import failing, json_text, number, print_json, print_rows, working, written
 from dispatch.loading.registry import load
 from dispatch.session.evaluate import Result, evaluate
 from dispatch.session.guides import cases_of_all
+from dispatch.session.judging import judge_for
+from dispatch.session.metrics import Share
 from kernel.choose.rule import RuleName
 from kernel.contract import Cartridge, Case
 from kernel.errors import UnknownCartridgeError, UsageError, did_you_mean
@@ -29,7 +33,7 @@ SETS = {
 Sets = Annotated[
     list[str] | None,
     typer.Argument(
-        help="Sets: tetris, home, hints, choose, robot-states, scavenger-states, any with cases, home+robot."
+        help="Sets: tetris, home, hints, choose, robot-states, any with cases; home/none; home,home/none; home+robot."
     ),
 ]
 Models = Annotated[list[str] | None, typer.Option("--model", "-m", help="Model; give it several times for several.")]
@@ -49,7 +53,9 @@ def eval_command(
 ) -> None:
     """Measure rules on labelled states: accuracy with its 95 % interval, chance, spread over positions, cost.
 
-    A set such as `home+scavenger` puts the labelled requests of several cartridges to all of them at once.
+    Also what is right of what is acted on when decisions may be held back. A set such as `home+scavenger` puts the
+    labelled requests of several cartridges to all of them at once, `home/none` is a further set of a cartridge, and
+    `home,home/none` is both together.
 
     Example: eval home --model smollm2 --model gemma3-270m
     """
@@ -69,39 +75,121 @@ def eval_command(
                         def progress(done: int, total: int, what: str = f"{model} {name} {text}") -> None:
                             tell(f"{what}: {done} of {total}")
 
-                        result = evaluate(kernel, found, rule, model=model, name=name, split=split, progress=progress)
+                        result = evaluate(
+                            kernel,
+                            found,
+                            rule,
+                            model=model,
+                            name=name,
+                            split=split,
+                            judge=judge_for(kernel, cartridges_of(name)),
+                            progress=progress,
+                        )
                         results.append(result.model_copy(update={"rule": text}))
         if output is not None:
             with written(output) as file:
                 file.write(json_text(results, indent=None) + "\n")
         if not as_json:
             _show(results)
+            _show_held(results)
+            _show_confused(results)
             _show_failed(results)
         print_json(results, indent=None)
 
 
+def _show_held(results: list[Result]) -> None:
+    """Print what the judge made of the cases, and the risk at some coverages."""
+    heads = [
+        "model",
+        "set",
+        "rule",
+        "acted on",
+        "right of these",
+        "right, held",
+        "nothing, held",
+        "area",
+        "AURC",
+        "ECE",
+    ]
+    rows: list[Sequence[str | Text]] = []
+    for r in results:
+        if (h := r.held) is not None:
+            shares = map(_share, (h.coverage, h.accuracy, h.held_right, h.nothing_done))
+            areas = (number(value, "{:.3f}") for value in (h.separation, h.aurc, h.calibration_error))
+            rows.append((r.model, r.set, r.rule, *shares, *areas))
+            rows += [("", "", kind, "", "", "", _share(s), "", "", "") for kind, s in h.nothing_done_by_kind.items()]
+    print_rows(heads, rows)
+    print_rows(
+        ["model", "set", "rule", *(f"risk at {10 * tenth} %" for tenth in range(1, 11))],
+        [(r.model, r.set, r.rule, *_risks(r.held.curve)) for r in results if r.held is not None],
+    )
+
+
+def _share(share: Share) -> str:
+    if share.share is None:
+        return ""
+    return f"{100 * share.share:.0f} % ({100 * share.low:.0f}-{100 * share.high:.0f}) of {share.of}"
+
+
+def _risks(curve: Sequence[tuple[float, float]]) -> list[str]:
+    """Return the risk at a tenth, two tenths ... of the coverage."""
+    return [f"{100 * curve[max(0, -(-len(curve) * tenth // 10) - 1)][1]:.0f} %" for tenth in range(1, 11)]
+
+
+def _show_confused(results: list[Result]) -> None:
+    """Print what was said in place of what was right."""
+    rows = [
+        (r.model, r.set, r.rule, each.right, each.said, str(each.times))
+        for r in results
+        if r.held is not None
+        for each in r.held.confusion
+        if each.right != each.said
+    ]
+    if rows:
+        print_rows(["model", "set", "rule", "right", "said", "times"], rows)
+
+
 def _show_failed(results: list[Result]) -> None:
     rows = [
-        (r.model, r.set, r.rule, case.request or case.id, case.answer.strip(), case.choice.strip(), number(case.margin))
+        (
+            r.model,
+            r.set,
+            r.rule,
+            case.request or case.id,
+            case.answer.strip(),
+            case.choice.strip(),
+            case.outcome.value,
+            number(case.margin),
+        )
         for r in results
         for case in r.failed
     ]
     if rows:
-        print_rows(["model", "set", "rule", "failed case", "right", "chosen", "margin"], rows)
+        print_rows(["model", "set", "rule", "failed case", "right", "likeliest", "outcome", "margin"], rows)
+
+
+def cartridges_of(name: str) -> list[Cartridge]:
+    """Return the cartridges whose requests a set has; none for completions."""
+    first = name.split(",")[0]
+    owners = [SETS.get(one, (one.partition("/")[0], ""))[0] for one in dict.fromkeys(first.split("+"))]
+    return [_cartridge(owner) for owner in owners if owner != "choose"]
 
 
 def _cases(name: str) -> list[Case]:
+    if "," in name:
+        return [case for one in dict.fromkeys(name.split(",")) for case in _cases(one)]
     if name == "choose":
         from dispatch.session.completions import cases
 
         return list(cases())
     if "+" in name:
         return cases_of_all([_cartridge(one) for one in dict.fromkeys(name.split("+"))])
-    owner, more = SETS.get(name, (name, ""))
+    owner, more = SETS.get(name, (name.partition("/")[0], name.partition("/")[2]))
     cartridge = _cartridge(owner)
     made = cartridge.more_cases.get(more) if more else cartridge.cases
     if made is None:
-        raise UsageError(f"{name!r} has no labelled cases{did_you_mean(name, SETS)}")
+        sets = [*SETS, *(f"{owner}/{one}" for one in cartridge.more_cases)]
+        raise UsageError(f"{name!r} has no labelled cases{did_you_mean(name, sets)}")
     return list(made())
 
 

@@ -10,9 +10,10 @@ from rich.text import Text
 
 from dispatch.cli.output import number, rows_of, shown
 from dispatch.log.objects import LedgerStep, TokenRow
-from dispatch.log.records import DecisionRecord
+from dispatch.log.records import DecisionRecord, Unchosen
 from dispatch.log.replay import Step
 from dispatch.session.board import Board
+from dispatch.session.told import body, either
 from kernel.choose.decision import TOLERANCE, Stop
 
 BESIDE = 76
@@ -67,10 +68,13 @@ def decision(record: DecisionRecord, *, ledger: bool = False) -> Group:
     head = Text(f"{record.n}. ", style="dim").append(shown(repr(chosen)), style="bold")
     if record.stop == Stop.CLOSED:
         head.append("  closed: its tokens were used up", style="red")
+    if record.held:
+        head.append("  not done", style="red")
     if record.refused:
         head.append("  refused" if record.failed is None else "  failed", style="red")
     parts += [head, Text(shown(record.failed or record.result), style="dim")]
-    if rather := unmet(record.preferred, record.preferred_by):
+    parts += [Text(shown(told), style="yellow") for told in ending(record)]
+    if (rather := unmet(record.preferred, record.preferred_by)) and record.outcome is None:
         parts.append(Text(shown(rather), style="yellow"))
     if record.legal:
         parts.append(_options(record))
@@ -85,6 +89,21 @@ def decision(record: DecisionRecord, *, ledger: bool = False) -> Group:
     return Group(*parts)
 
 
+def ending(record: DecisionRecord) -> list[str]:
+    """Return how a decision ended where that is more than a choice: why nothing was chosen, who settled or agreed."""
+    found = []
+    if record.outcome is not None:
+        found.append(f"outcome: {record.outcome.value}")
+    if record.outcome is Unchosen.NOT_LEGAL and record.preferred is not None:
+        found.append(f"not legal now: {body(record.preferred)}")
+    if record.close is not None:
+        said = {None: "nobody was asked", True: "a person took one", False: "a person took neither"}[record.settled]
+        found.append(f"close: {either(record.close)}; {said}")
+    if record.confirmed is not None:
+        found.append(f"to be agreed to: {record.confirmed.value}")
+    return found
+
+
 def unmet(preferred: str | None, by: float | None) -> str:
     """Return what the model would rather have said, if it was not legal and that is no noise; else nothing.
 
@@ -93,12 +112,7 @@ def unmet(preferred: str | None, by: float | None) -> str:
     """
     if preferred is None or (by or 0.0) < TOLERANCE:
         return ""
-    return f"not legal now: {_body(preferred)}"
-
-
-def _body(text: str) -> str:
-    """Return the first line of a wire text; the rest is the closer, which tells nothing apart."""
-    return text.strip().partition("\n")[0]
+    return f"not legal now: {body(preferred)}"
 
 
 def _offers(record: DecisionRecord) -> Table:
@@ -120,7 +134,7 @@ def _options(record: DecisionRecord) -> Table:
     heads = ["option", "share", "log-p", "null"][: 4 if any(row.null is not None for row in top) else 3]
     rows = []
     for row in top:
-        label = Text(shown(_body(row.text)), "bold reverse" if row is taken else "")
+        label = Text(shown(body(row.text)), "bold reverse" if row is taken else "")
         rows.append([label, _share(row.probability), number(row.logprob), number(row.null)][: len(heads)])
     return rows_of(heads, rows, max(record.legal_count or 0, len(found)) - len(top))
 

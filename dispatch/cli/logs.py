@@ -122,6 +122,7 @@ def _print(found: Stats) -> None:
         "offered",
         "ms",
         "p99",
+        "held",
         "failed",
         "ended",
     ]
@@ -137,6 +138,7 @@ def _print(found: Stats) -> None:
             _percent(group.agree_any),
             _rough(group.ms_median),
             _rough(group.ms_p99),
+            str(group.held),
             str(group.failed),
             ", ".join(f"{name} {count}" for name, count in sorted(group.endings.items())),
         )

@@ -20,6 +20,7 @@ from dispatch.log.resume import resume
 from dispatch.log.writer import LogWriter, OnError
 from dispatch.session.decide import logged_rule
 from dispatch.session.header import By, header
+from dispatch.session.judging import judge_for, logged_judge
 from dispatch.session.model_player import ModelPlayer
 from dispatch.session.players import PlannerPlayer, Player, RandomPlayer
 from dispatch.session.recorded import make_cartridge
@@ -75,6 +76,7 @@ class Wanted:
     n_ctx: int
     threads: int | None
     settings: Settings
+    always: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,10 @@ def begin(wanted: Wanted, stack: ExitStack) -> Opened:
     elif settings.compiled is not None:
         raise UsageError(f"run: --set compiled is for a model; {wanted.player!r} needs no tokens")
     wanted = replace(wanted, settings=replace(settings, ledger=settings.ledger and wanted.log is not None))
-    session = Session(cartridges, _player(wanted, kernel, cartridges), seed=wanted.seed, limits=wanted.limits)
+    player = _player(wanted, kernel, cartridges)
+    if isinstance(player, ModelPlayer) and not wanted.always:
+        player.judge = judge_for(player.kernel, cartridges)
+    session = Session(cartridges, player, seed=wanted.seed, limits=wanted.limits)
     writer = None
     if wanted.log is not None:
         model = None if kernel is None else By(kernel, wanted.model, wanted.rule, wanted.wire, settings.max_tokens)
@@ -144,6 +149,8 @@ def go_on(path: Path, wanted: Wanted, stack: ExitStack) -> Opened:
     found = resume(path, make, redact=wanted.redactor, on_error=settings.on_log_error, key=wanted.key)
     stack.enter_context(found.writer)
     player = _player(wanted, kernel, list(found.cartridges.values()))
+    if isinstance(player, ModelPlayer):
+        player.judge = logged_judge(head)
     session = Session.resume(found, player, limits={**(head.limits or {}), **wanted.limits})
     return Opened(session, wanted, found.writer)
 

@@ -29,6 +29,7 @@ from dispatch.cli.common import (
 from dispatch.cli.interrupts import Interrupts
 from dispatch.cli.opening import PLAYERS, Opened, Settings, Wanted, begin, go_on
 from dispatch.cli.output import failing, note, print_json, working
+from dispatch.cli.person import AtTerminal
 from dispatch.cli.replay import again
 from dispatch.cli.stage import Stage
 from dispatch.cli.streams import GONE, abandon
@@ -67,6 +68,10 @@ REQUESTS = "Read requests from this file, one a line; - is stdin."
 Requests = Annotated[Path | None, of_requests("--requests", help=REQUESTS, show_default=False)]
 GOAL = "Pursue it unattended, as the request of every decision."
 Goal = Annotated[str | None, of_requests(help=GOAL, show_default=False)]
+ALWAYS = "Do what is likeliest, also where nothing of this seems to be meant, or not now."
+Always = Annotated[bool, of_requests("--always", help=ALWAYS)]
+YES = "Agree beforehand to what somebody has to agree to."
+Yes = Annotated[bool, of_requests("--yes", help=YES)]
 Log = Annotated[Path | None, of_log(help="Write a session log to this new file.", show_default="no log")]
 Redact = Annotated[bool, of_log("--redact", help="Log salted hashes in place of prompts and requests.")]
 Headless = Annotated[bool, of_output("--headless", help="Show no board, only the summary.")]
@@ -74,7 +79,7 @@ Json = Annotated[bool, of_output("--json", help="Print one JSON document.")]
 SETTING = f"A setting, name=value: {', '.join(field.name for field in fields(Settings))}."
 Set = Annotated[list[str] | None, rarely("--set", help=SETTING, show_default=False)]
 
-LOGGED = ("seed", "player", "rule", "opcodes", "option", "wire", "log", "redact", "set max_tokens")
+LOGGED = ("seed", "player", "rule", "opcodes", "option", "wire", "log", "redact", "always", "set max_tokens")
 """Parameters that stand in a log, so that --resume takes none of them."""
 
 
@@ -95,6 +100,8 @@ def run_command(
     threads: Threads = None,
     requests_from: Requests = None,
     goal: Goal = None,
+    always: Always = False,
+    yes: Yes = False,
     log: Log = None,
     redact: Redact = False,
     headless: Headless = False,
@@ -104,9 +111,10 @@ def run_command(
     """Play until the game ends, a limit is reached or Ctrl-C.
 
     Several cartridges take requests, and so does one that has no planner: from the terminal, a pipe or --requests. A
-    line "/join NAME" or "/leave NAME" lets a cartridge in or out. Ctrl-C ends after the decision that is being made, a
-    second one at once; log and summary are written, and the exit code is 130 (of a kill 143). Misuse exits with 2,
-    failure with 1, that of an action outside too.
+    line "/join NAME" or "/leave NAME" lets a cartridge in or out, "/wrong COMMAND" corrects the last answer. A request
+    that seems to mean nothing of this, two things alike or what is not legal now is not carried out. Ctrl-C ends after
+    the decision that is being made, a second one at once; log and summary are written, and the exit code is 130 (of a
+    kill 143). Misuse exits with 2, failure with 1, that of an action outside too.
 
     Example: run tetris --pieces 20 --seed 7 --log game.jsonl
     """
@@ -138,6 +146,7 @@ def run_command(
             n_ctx=n_ctx,
             threads=threads,
             settings=setting,
+            always=always,
         )
         try:
             if resume is None:
@@ -149,6 +158,7 @@ def run_command(
         except KeyboardInterrupt:
             raise typer.Exit(interrupts.exit_code) from None
         session = opened.session
+        session.yes = yes
         interrupts.stop(session)
         asked = requests_from is not None or (
             goal is None and session.player.name == "model" and waits_for_requests(session)
@@ -161,19 +171,21 @@ def run_command(
             source = requests(requests_from, interrupts, partial(_carry_out, session, interrupts, named))
         stage = Stage(session, quiet=headless or as_json, asked=asked)
         forgiving = asked and typed(requests_from)
+        if forgiving and not as_json:
+            session.person = AtTerminal(interrupts)
         _play(session, stage, source, interrupts, unattended=goal is not None, forgiving=forgiving)
         told = summary(session, opened.wanted)
         session.end_log()
         interrupts.over()
         if as_json:
-            print_json(told, indent=None)
+            print_json(told | ({"held_back": stage.held} if stage.held else {}), indent=None)
         else:
             stage.end()
             tell(told)
         _tell_log(opened, named)
         if session.ending is Ending.INTERRUPTED:
             raise typer.Exit(interrupts.exit_code or GONE)
-        if session.tally.failed:
+        if session.tally.failed or session.ending is Ending.HELD:
             raise typer.Exit(1)
 
 
@@ -219,7 +231,12 @@ def _play(
 
 
 def _carry_out(session: Session, interrupts: Interrupts, named: list[str], command: str, name: str) -> None:
-    """Let a cartridge join or leave; what joins is noted as one that was named."""
+    """Let a cartridge join or leave, or take a correction; what joins is noted as one that was named."""
+    if command == "/wrong":
+        said = session.correct(name)
+        right = "" if said.answer is None else f", right is {said.answer}"
+        note(f"noted: decision {said.decision} was wrong{right}")
+        return
     if command == "/leave":
         session.leave(name)
         _prepare(session, interrupts)

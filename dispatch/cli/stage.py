@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -13,11 +14,17 @@ from rich.text import Text
 from dispatch.cli.frame import BESIDE, decision, unmet
 from dispatch.cli.output import console, note, shown, working
 from dispatch.cli.streams import writing
+from dispatch.log.records import Confirmed
 from dispatch.session.board import Board
 from dispatch.session.session import Session
+from dispatch.session.told import body, why_held
 from dispatch.session.turn import Turn, record
 from kernel.choose.decision import Stop
+from kernel.choose.outcome import Outcome
+from kernel.opcode import Instruction
 
+HELD = 1000
+"""So many turns in which nothing was done are told; the others are counted."""
 FRAMES = 20.0
 """Pictures a second, at most."""
 
@@ -36,6 +43,8 @@ class Stage:
         self.asked = asked
         self.console = console()
         self.last: Turn | None = None
+        self.held: list[dict[str, Any]] = []
+        """The first of the turns in which nothing was done, for `--json`."""
 
     def show(self, turns: Iterator[Turn]) -> None:
         """Run through the turns and show each."""
@@ -56,6 +65,8 @@ class Stage:
         with working("") as tell:
             for turn in turns:
                 _complain(turn)
+                if turn.held and len(self.held) < HELD:
+                    self.held.append(held_back(turn))
                 if time.perf_counter() - seen > 1 / FRAMES:
                     tell(f"decision {turn.number}")
                     seen = time.perf_counter()
@@ -76,7 +87,8 @@ class Stage:
             with writing():
                 print(line(turn), flush=True)
             _complain(turn)
-            if self.asked and self.console.is_terminal and turn.cartridge in self.session.cartridges:
+            shows = self.asked and self.console.is_terminal and not turn.held
+            if shows and turn.cartridge in self.session.cartridges:
                 self._draw(self._board(turn.cartridge))
 
     def _draw(self, picture: RenderableType) -> None:
@@ -112,13 +124,36 @@ def _complain(turn: Turn) -> None:
         note(f"error: decision {turn.number}: {turn.failed}")
 
 
+def held_back(turn: Turn) -> dict[str, Any]:
+    """Return what a program is told of a turn in which nothing was done."""
+    rather = None if turn.decision is None else turn.decision.preferred_text
+    return {
+        "decision": turn.number,
+        "request": turn.request,
+        "outcome": turn.outcome.value,
+        "options": [told(instruction) for instruction in turn.close or (turn.instruction,)],
+        "not_legal": body(rather) if rather is not None and turn.outcome is Outcome.NOT_LEGAL else None,
+        "confirmed": turn.confirmed,
+        "why": why_held(turn),
+    }
+
+
+def told(instruction: Instruction) -> dict[str, Any]:
+    """Return an instruction as JSON has it."""
+    return {"cartridge": instruction.cartridge, "method": instruction.method, "arguments": instruction.args}
+
+
 def line(turn: Turn) -> str:
     """Return a decision as one line: number, request, instruction, its probability, what came of it.
 
     CLOSED says that the model used up its tokens, REFUSED that the engine did not take it, FAILED that it was tried in
-    vain; what the model would rather have said but was not legal stands at the end.
+    vain; what the model would rather have said but was not legal stands at the end. Of what was not done it says why.
     """
     asked = f"{turn.request} -> " if turn.request else ""
+    if turn.held:
+        what = f"{turn.instruction!r}: " if turn.outcome is Outcome.CHOSEN else ""
+        how = "; --yes agrees beforehand" if turn.confirmed is Confirmed.UNASKED else ""
+        return shown(f"{turn.number}. {asked}{what}{why_held(turn)}{how}")
     share = "" if turn.decision is None else f" ({100 * turn.decision.probability:.0f} %)"
     cut = " CLOSED" if turn.decision is not None and turn.decision.stop is Stop.CLOSED else ""
     refused = " FAILED" if turn.failed is not None else " REFUSED" if turn.refused else ""

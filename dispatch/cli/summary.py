@@ -8,6 +8,7 @@ from dispatch.cli.opening import Wanted
 from dispatch.cli.output import print_rows
 from dispatch.log.tally import Tally
 from dispatch.session.session import Session
+from kernel.choose.outcome import Outcome
 
 
 def summary(session: Session, wanted: Wanted) -> dict[str, Any]:
@@ -25,6 +26,9 @@ def summary(session: Session, wanted: Wanted) -> dict[str, Any]:
         "decisions": tally.decisions,
         "ending": str(session.ending),
         "detail": session.detail,
+        "held": tally.held,
+        **({"outcomes": dict(tally.outcomes)} if tally.outcomes.keys() - {Outcome.CHOSEN} else {}),
+        **({"confirmed": dict(tally.confirmed)} if tally.confirmed else {}),
         "refused": tally.refused,
         "failed": tally.failed,
         "agreement": _share(tally.agreed, tally.with_offer),

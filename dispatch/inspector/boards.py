@@ -17,7 +17,7 @@ from rich.style import Style
 from dispatch.inspector.index import LogIndex
 from dispatch.inspector.jsonable import Json
 from dispatch.log.objects import InstructionRecord
-from dispatch.log.records import Joined
+from dispatch.log.records import Joined, held
 from dispatch.log.replay import MakeCartridge
 from dispatch.session.board import Board
 from kernel.contract import Cartridge, Engine
@@ -93,7 +93,8 @@ class Snapshots:
                 del found.engines[change.cartridge], found.cartridges[change.cartridge]
         line: dict[str, Any] = from_json(self._index.line(n))
         instruction = InstructionRecord(**line["instruction"]).instruction()
-        if line.get("refused") or instruction == HALT_INSTRUCTION:
+        undone = held(line.get("outcome"), line.get("confirmed"), settled=bool(line.get("settled")))
+        if undone or line.get("refused") or instruction == HALT_INSTRUCTION:
             return
         engine: Any = found.engines[line["cartridge"]]
         with contextlib.suppress(IllegalInstructionError):

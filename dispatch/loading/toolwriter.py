@@ -133,7 +133,8 @@ def _json(tools: tuple[Tool, ...] | list[Tool]) -> str:
 
 def _plain(tool: Tool) -> dict[str, object]:
     schema = {"type": "object", **(tool.schema or {})}
-    return {"name": tool.name, "description": tool.description, "inputSchema": schema}
+    hints = {"annotations": {"destructiveHint": True}} if tool.destructive else {}
+    return {"name": tool.name, "description": tool.description, "inputSchema": schema, **hints}
 
 
 def _handler(opcode: type[SchemaOpcode], tool: Tool) -> ast.FunctionDef:

@@ -13,7 +13,8 @@ from datetime import datetime
 
 from dispatch.log.encoding import shortly
 from dispatch.log.objects import Delta, InstructionRecord, Offer, Record
-from dispatch.log.records import DecisionRecord, Ending, Header, Joined, Left, Outcome, Resumed
+from dispatch.log.outcomes import check_corrected, check_outcome
+from dispatch.log.records import Corrected, DecisionRecord, Ending, Header, Joined, Left, Outcome, Resumed
 from dispatch.log.scores import agree, check_ledger, check_scores
 from dispatch.log.tally import Tally
 from dispatch.wire.form import FORMS
@@ -96,7 +97,7 @@ class Checks:
         self._nulls = 0
         self._states: dict[str, str | None] = {c.name: c.state for c in header.cartridges}
 
-    def take(self, record: DecisionRecord | Resumed | Joined | Left | Outcome) -> None:
+    def take(self, record: DecisionRecord | Resumed | Joined | Left | Corrected | Outcome) -> None:
         """Take the next line; raises ValueError where it contradicts itself or the lines above."""
         check_promised(record)
         if self._halted and not isinstance(record, Outcome):
@@ -105,6 +106,8 @@ class Checks:
             self._decision(record)
         elif isinstance(record, Resumed):
             _check_time("at", record.at)
+        elif isinstance(record, Corrected):
+            check_corrected(record, self._last, self._names)
         elif isinstance(record, Joined):
             if record.cartridge.name in self._names:
                 raise ValueError(f"cartridge.name: {shortly(record.cartridge.name)} is there already")
@@ -120,7 +123,8 @@ class Checks:
 
     @property
     def _halted(self) -> bool:
-        return self._last is not None and self._last.instruction.instruction() == HALT_INSTRUCTION
+        last = self._last
+        return last is not None and not last.held and last.instruction.instruction() == HALT_INSTRUCTION
 
     def _decision(self, record: DecisionRecord) -> None:
         instruction = _finite(record.instruction, "instruction")
@@ -135,6 +139,7 @@ class Checks:
             raise ValueError("failed: such an instruction counts as refused and has no result")
         if halts and (record.refused or record.result):
             raise ValueError("result: nothing comes of the instruction that ends the session")
+        check_outcome(record, self._states.get(record.cartridge))
         self._check_player(record)
         self._check_redacted(record)
         self._check_prompts(record)
@@ -207,6 +212,8 @@ class Checks:
             raise ValueError(
                 f"ending: {record.ending}, and the last decision {'was' if self._halted else 'was not'} halt"
             )
+        if record.ending is Ending.HELD and (self._last is None or not self._last.held):
+            raise ValueError("ending: held, and the last decision was not")
         if record.ending is Ending.FAILED and (self._last is None or self._last.failed is None):
             raise ValueError("ending: failed, and the last decision did not")
         if record.ending is Ending.REPEAT and not self._repeats:

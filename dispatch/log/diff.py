@@ -13,7 +13,7 @@ from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Header
 from kernel.choose.decision import TOLERANCE
 
-Why = Literal["header", "state", "legal set", "scores", "rule", "request", "player", "length"]
+Why = Literal["header", "state", "legal set", "scores", "rule", "request", "outcome", "player", "length"]
 
 
 class Parting(BaseModel):
@@ -93,7 +93,7 @@ def _compare(
     if a is None or b is None:
         n = a.n if a is not None else b.n if b is not None else 0
         return Parting(n=n, why="length", detail="one session ends before", a=_end(a, first), b=_end(b, second))
-    if a.instruction == b.instruction and a.refused == b.refused:
+    if a.instruction == b.instruction and a.refused == b.refused and a.held == b.held:
         if a.state == b.state:
             return None
         detail = f"{a.instruction.instruction()!r} leads to different states"
@@ -110,6 +110,8 @@ def _reason(a: DecisionRecord, b: DecisionRecord, one: Header, other: Header, to
         return "legal set", f"only the first may {only[0]}, only the second {only[1]}"
     if a.request != b.request:
         return "request", "a person asked for something else"
+    if a.instruction == b.instruction and a.held != b.held:
+        return "outcome", "one did it, the other nothing"
     rules = [record.rule or (header.rule.name if header.rule else "") for record, header in ((a, one), (b, other))]
     apart = _apart(a, b)
     if rules[0] != rules[1] or (one.rule != other.rule and apart <= tolerance):
@@ -134,7 +136,8 @@ def _gap(a: float | None, b: float | None) -> float:
 
 def _did(record: DecisionRecord) -> str:
     margin = "" if record.margin is None else f", margin {record.margin:.3f}"
-    return f"{record.instruction.instruction()!r}{margin}"
+    held = "nothing, best was " if record.held else ""
+    return f"{held}{record.instruction.instruction()!r}{margin}"
 
 
 def _end(record: DecisionRecord | None, reader: LogReader) -> str:

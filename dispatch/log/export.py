@@ -18,6 +18,7 @@ from dispatch.log.redact import Redactor
 from dispatch.log.stats import names
 from dispatch.log.tally import agreement
 from dispatch.log.writer import LogWriter
+from kernel.choose.outcome import Outcome
 from kernel.errors import LogError, UsageError
 from kernel.opcode import canonical
 from kernel.shown import shown
@@ -28,6 +29,7 @@ COLUMNS: dict[str, type] = {
     "legal": int, "legal_mass": float, "margin": float, "agree_first": bool, "agree_any": bool,
     "passes": int, "tokens_evaluated": int, "chosen_tokens": int, "forced_tokens": int, "stop": str,
     "model_ms": float, "planner_ms": float, "at_ms": float, "refused": bool, "failed": str,
+    "outcome": str, "settled": bool, "confirmed": str, "held": bool,
     "result": str, "state": str,
 }  # fmt: skip
 """Name and type of every column; a value that is not known is empty."""
@@ -99,7 +101,7 @@ def redacted_copy(source: str | Path, target: str | Path, redactor: Redactor) ->
 
 
 def _copy_changes(reader: LogReader, writer: LogWriter) -> None:
-    """Write that the cartridges joined or left that did so above the decision just read."""
+    """Write what stands between the decision just read and the one before: who joined and left, and corrections."""
     while reader.changes:
         writer.note(reader.changes.pop(0))
 
@@ -122,6 +124,8 @@ def _row(record: DecisionRecord) -> dict[str, Any]:
         "logprob": taken.logprob if taken else None,
         "null": taken.null if taken else None,
         "legal": record.legal_count if record.legal_count is not None else len(record.legal or ()) or None,
+        "outcome": record.outcome or Outcome.CHOSEN,
+        "held": record.held,
         "agree_first": first,
         "agree_any": any_,
     }

@@ -65,6 +65,15 @@ class RuleRecord(Record):
     """Whatever the rule needs to decide again: temperature, seed, tolerance."""
 
 
+class JudgeRecord(Record):
+    """What says how a decision ends."""
+
+    name: str
+    """`thresholds`, or a name of the program's own."""
+    thresholds: dict[str, Finite] | None = None
+    """The thresholds by name; one that is absent was not looked at."""
+
+
 class InstructionRecord(Record):
     """An instruction, as an object that other tools can read."""
 

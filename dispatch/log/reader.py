@@ -18,15 +18,15 @@ from dispatch.log.compression import DecompressedStream, open_log
 from dispatch.log.damage import MAX_LINE, Damage, Fault, diagnose
 from dispatch.log.encoding import START, decode, link, shortly, unseal, unstamp
 from dispatch.log.key import Key
-from dispatch.log.records import FORMAT, DecisionRecord, Header, Joined, Left, Outcome, Resumed
+from dispatch.log.records import FORMAT, Corrected, DecisionRecord, Header, Joined, Left, Outcome, Resumed
 from kernel.errors import LogError
 
-Line = DecisionRecord | Resumed | Joined | Left | Outcome
+Line = DecisionRecord | Resumed | Joined | Left | Corrected | Outcome
 """A line after the header."""
 KINDS: dict[str, type[Line]] = {kind.model_fields["event"].default: kind for kind in get_args(Line)}
 """By the event that the line names."""
 CHANGES = 10_000
-"""So many cartridges may join or leave between two decisions."""
+"""So many cartridges may join or leave, and corrections be made, between two decisions."""
 
 
 class End(NamedTuple):
@@ -59,7 +59,8 @@ class LogReader:
         outcome: the last line, once it was reached; None for a session that was killed.
         damage: the first damage, once it was reached.
         notes: what is odd and harmless (a changed line ending, an unknown event).
-        changes: cartridges that joined or left between the decision handed out last and the one before, oldest first.
+        changes: cartridges that joined or left between the decision handed out last and the one before, and
+            corrections, oldest first.
         end: where the last good line ends that is no outcome.
     """
 
@@ -71,7 +72,7 @@ class LogReader:
         self.outcome: Outcome | None = None
         self.damage: Damage | None = None
         self.notes: list[str] = []
-        self.changes: list[Joined | Left] = []
+        self.changes: list[Joined | Left | Corrected] = []
         self.end = self._end = End(0, START, newline=True)
         self._key = key
         self._blank = 0
@@ -235,7 +236,7 @@ class LogReader:
             self.outcome = record
             return None
         self.end = self._end
-        if isinstance(record, Joined | Left):
+        if isinstance(record, Joined | Left | Corrected):
             self.changes.append(record)
         if not isinstance(record, DecisionRecord):
             return None
@@ -261,7 +262,7 @@ class LogReader:
         elif record.n != self.n + isinstance(record, DecisionRecord):
             raise ValueError(f"n is {record.n}")
         if len(self.changes) == CHANGES:
-            raise ValueError(f"event: more than {CHANGES} cartridges join and leave here")
+            raise ValueError(f"event: more than {CHANGES} lines between two decisions")
         self._checks.take(record)
         return record
 

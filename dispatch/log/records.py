@@ -21,6 +21,7 @@ from dispatch.log.objects import (
     Flag,
     InstructionRecord,
     Integer,
+    JudgeRecord,
     LedgerStep,
     LegalRow,
     ModelRecord,
@@ -30,7 +31,7 @@ from dispatch.log.objects import (
     RuleRecord,
 )
 
-FORMAT = 1
+FORMAT = 2
 """The version of the log's format that this code writes; it reads this one and every older one."""
 
 
@@ -39,6 +40,8 @@ class Ending(enum.StrEnum):
 
     RULES = "rules"
     """The engine says that it is over: no instruction is legal any more."""
+    HELD = "held"
+    """Nobody was watching, and nothing was chosen or agreed to; `detail` says why."""
     HALT = "halt"
     """The halt instruction was chosen."""
     LIMIT = "limit"
@@ -51,6 +54,30 @@ class Ending(enum.StrEnum):
     """A person stopped it."""
     ERROR = "error"
     """Something failed; `detail` says what."""
+
+
+class Unchosen(enum.StrEnum):
+    """How a decision ended in which nothing was chosen."""
+
+    NONE = "none"
+    """Nothing of what there is seemed to be meant."""
+    UNSURE = "unsure"
+    """Two were too close to choose between them."""
+    NOT_LEGAL = "not legal"
+    """What seemed to be meant was not legal then."""
+
+
+class Confirmed(enum.StrEnum):
+    """What became of an instruction that somebody has to agree to."""
+
+    AGREED = "agreed"
+    """Somebody agreed, and it was carried out."""
+    BEFOREHAND = "beforehand"
+    """It was agreed to before the session began."""
+    DECLINED = "declined"
+    """Somebody declined; nothing was done."""
+    UNASKED = "unasked"
+    """Nobody was there to agree; nothing was done."""
 
 
 class Header(Record):
@@ -70,6 +97,8 @@ class Header(Record):
     """Who chose: `model`, `planner`, `random`."""
     rule: RuleRecord | None = None
     """How the model's logits became a choice."""
+    judge: JudgeRecord | None = None
+    """What said how decisions on requests end; absent where something was always chosen."""
     wire: str | None = None
     """Name of the wire form of the decoded text."""
     model: ModelRecord | None = None
@@ -96,7 +125,16 @@ class DecisionRecord(Record):
     cartridge: str
     """The cartridge whose turn it was."""
     instruction: InstructionRecord
-    """What was done."""
+    """What was done; or where nothing was done, what was best of what is legal (arguments that have to be written are
+    not)."""
+    outcome: Unchosen | None = None
+    """How it ended where nothing was chosen. Nothing was done then, unless a person settled it."""
+    close: tuple[str, ...] | None = Field(default=None, min_length=2, max_length=2, fail_fast=True)
+    """After `unsure`: the wire texts of the two between which it was unsure, the better one first."""
+    settled: Flag | None = None
+    """After `unsure`, where somebody was asked: whether one of the two was taken; it is `instruction` then."""
+    confirmed: Confirmed | None = None
+    """What became of an instruction that somebody has to agree to."""
     text: str = ""
     """The wire text that was decoded, or written where arguments are open."""
     ids: tuple[Count, ...] = Field(default=(), fail_fast=True)
@@ -168,11 +206,23 @@ class DecisionRecord(Record):
     """Salted hashes of what was dropped, by field."""
 
     @property
+    def held(self) -> bool:
+        """Whether nothing was done: nothing was chosen and nobody settled it, or nobody agreed."""
+        return held(self.outcome, self.confirmed, settled=bool(self.settled))
+
+    @property
     def taken(self) -> LegalRow | None:
         """The choice's row in `legal`, where it is logged."""
         rows, at = self.legal or (), self.chosen
         found = rows[at : at + 1] if at is not None else [row for row in rows if row.text == self.text]
         return found[0] if found else None
+
+
+def held(outcome: str | None, confirmed: str | None, *, settled: bool) -> bool:
+    """Return whether nothing was done in a decision with these fields."""
+    if outcome is None:
+        return confirmed in (Confirmed.DECLINED, Confirmed.UNASKED)
+    return outcome != Unchosen.UNSURE or not settled
 
 
 class Resumed(Record):
@@ -212,6 +262,21 @@ class Left(Record):
     """Its name."""
 
 
+class Corrected(Record):
+    """A person said that a decision was wrong. The last such line of a decision counts; nothing was undone."""
+
+    event: Literal["corrected"] = "corrected"
+    """Kind of the line."""
+    n: Count
+    """How many decisions stand above."""
+    decision: Count = Field(ge=1)
+    """Number of the decision."""
+    answer: str | None = None
+    """What would have been right, in words: a command, or `none` where nothing was to be done."""
+    instruction: InstructionRecord | None = None
+    """The same command as an instruction."""
+
+
 class Outcome(Record):
     """The last line: how it ended."""
 
@@ -231,4 +296,4 @@ class Outcome(Record):
     """Sums over the session, by name: passes, tokens evaluated, agreement with the planner."""
 
 
-LogRecord = Header | DecisionRecord | Resumed | Joined | Left | Outcome
+LogRecord = Header | DecisionRecord | Resumed | Joined | Left | Corrected | Outcome

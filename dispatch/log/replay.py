@@ -15,7 +15,7 @@ from pathlib import Path
 from dispatch.log.key import Key
 from dispatch.log.objects import CartridgeRecord
 from dispatch.log.reader import LogReader
-from dispatch.log.records import DecisionRecord, Ending, Joined, Outcome
+from dispatch.log.records import DecisionRecord, Ending, Joined, Left, Outcome
 from dispatch.log.report import Difference, ReplayReport, Verdict, ended, same
 from dispatch.log.spelling import Speller
 from kernel.contract import Cartridge, Engine
@@ -133,7 +133,7 @@ class Replay:
             change = self.reader.changes.pop(0)
             if isinstance(change, Joined):
                 self._start(change.cartridge, self._make(change.cartridge))
-            else:
+            elif isinstance(change, Left):
                 del self.cartridges[change.cartridge], self.engines[change.cartridge]
                 self._speller.use(self.cartridges)
 
@@ -173,7 +173,9 @@ class Replay:
         An engine that acts outside is told the logged result and does nothing; where it failed then, nothing happened.
         """
         engine, cartridge = self.engines[record.cartridge], self.cartridges[record.cartridge]
-        if instruction != HALT_INSTRUCTION:
+        if record.held:
+            pass  # nothing was done
+        elif instruction != HALT_INSTRUCTION:
             refused, result = False, record.result
             try:
                 if record.failed is not None:

@@ -134,6 +134,9 @@ def _check_margin(rows: Sequence[LegalRow], chosen: int, record: DecisionRecord)
         return
     if math.isnan(margin):
         raise ValueError("margin: nan")
+    if record.settled:  # a person took one of the two best; the margin is between these
+        known = [-math.inf if score is None or math.isnan(score) else score for score in scores]
+        chosen = known.index(max(known))
     winner = scores[chosen]
     others = [score for at, score in enumerate(scores) if at != chosen and score is not None and not math.isnan(score)]
     if winner is None or not math.isfinite(winner):

@@ -96,7 +96,8 @@ class Speller:
         except BuildError as error:
             yield Contradiction("text", record.text, str(error))
             return
-        reading = next((each for each in self._readings if each.leaf(record.text) == instruction), None)
+        meant = (instruction, _method(instruction)) if record.held else (instruction,)  # what is held is not written
+        reading = next((each for each in self._readings if each.leaf(record.text) in meant), None)
         if reading is None:
             forms = " or ".join(form.name for form in self._forms)
             yield Contradiction("text", record.text, f"{instruction!r} as the {forms} form writes it")

@@ -21,6 +21,8 @@ SLOWEST = 5
 """So many slowest decisions are named."""
 NAMED = 20
 """So many damaged files are named; the rest is counted."""
+COUNTS = ("decisions", "held", "refused", "failed", "passes", "tokens_evaluated")
+"""Sums of a group that are those of its tally."""
 _STEP = math.log(1.02)
 
 
@@ -76,6 +78,12 @@ class Group(BaseModel):
     agree_any: float | None
     """Share of decisions that took one of the options it offered."""
     refused: int
+    held: int
+    """Decisions after which nothing was done, as nothing was chosen or nobody agreed."""
+    outcomes: dict[str, int]
+    """How many decisions ended in which way."""
+    confirmed: dict[str, int]
+    """What became of the instructions that somebody has to agree to."""
     failed: int
     """Of those refused, the instructions that were tried and failed outside the engine."""
     passes: int
@@ -119,7 +127,9 @@ class _Sessions:
             ms_median=self.ms.quantile(0.5),
             ms_p99=self.ms.quantile(0.99),
             endings=dict(self.endings),
-            **{name: getattr(tally, name) for name in ("decisions", "refused", "failed", "passes", "tokens_evaluated")},
+            outcomes=dict(tally.outcomes),
+            confirmed=dict(tally.confirmed),
+            **{name: getattr(tally, name) for name in COUNTS},
         )
 
 

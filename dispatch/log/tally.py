@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 
 from dispatch.log.records import DecisionRecord
 from kernel.choose.decision import Stop
+from kernel.choose.outcome import Outcome
 
 SUMMED = (
     "passes", "tokens_evaluated", "line_hits", "line_misses", "tokens_saved", "chosen_tokens", "forced_tokens",
     "refused_removals", "model_ms", "planner_ms",
 )  # fmt: skip
 """Fields of a decision that are added up."""
-TOLD = ("agreed", "agreed_first", "with_offer", "passes", "tokens_evaluated")
+TOLD = ("agreed", "agreed_first", "with_offer", "held", "passes", "tokens_evaluated")
 """Sums that stand in the last line of a log."""
 
 
@@ -41,6 +42,12 @@ class Tally:
     """Instructions that the engine did not take, the failed ones included."""
     failed: int = 0
     """Instructions that were tried and failed outside the engine."""
+    held: int = 0
+    """Decisions after which nothing was done, as nothing was chosen or nobody agreed."""
+    outcomes: Counter[str] = field(default_factory=Counter)
+    """How many decisions ended in which way."""
+    confirmed: Counter[str] = field(default_factory=Counter)
+    """What became of the instructions that somebody has to agree to."""
     closed: int = 0
     """Instructions that were ended because their token budget ran out."""
     refused_removals: int = 0
@@ -55,6 +62,10 @@ class Tally:
         self.by_cartridge[record.cartridge] += 1
         self.refused += record.refused
         self.failed += record.failed is not None
+        self.held += record.held
+        self.outcomes[record.outcome or Outcome.CHOSEN] += 1
+        if record.confirmed is not None:
+            self.confirmed[record.confirmed] += 1
         self.closed += record.stop == Stop.CLOSED
         if record.offered:
             first, any_ = agreement(record)

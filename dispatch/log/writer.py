@@ -24,7 +24,7 @@ from dispatch.log.encoding import START, encode, seal, stamp
 from dispatch.log.key import Key
 from dispatch.log.lock import lock
 from dispatch.log.prompts import Told, delta, flat, nearest
-from dispatch.log.records import DecisionRecord, Header, Joined, Left, LogRecord, Outcome, Resumed
+from dispatch.log.records import Corrected, DecisionRecord, Header, Joined, Left, LogRecord, Outcome, Resumed
 from dispatch.log.redact import Redactor
 from kernel.errors import LogError
 from kernel.memory.listed import Listed
@@ -146,8 +146,8 @@ class LogWriter:
         if record.nulls_of is None and written:
             self._nulls = (record.n, written)
 
-    def note(self, record: Resumed | Joined | Left) -> None:
-        """Write that the session goes on after it was broken off, or that a cartridge joined or left."""
+    def note(self, record: Resumed | Joined | Left | Corrected) -> None:
+        """Write that the session goes on after it was broken off, that a cartridge joined or left, or a correction."""
         self._write(record)
 
     def outcome(self, record: Outcome) -> None:

@@ -163,6 +163,7 @@ class LiveSession:
             self._due = max(self._due + 1 / self.speed, time.monotonic() - 1.0)
         try:
             self._session.turn(request)
+            self._session.lapse()  # nobody can be asked in the page, so what has to be agreed to is not done
         except (ContextError, WireError) as error:
             if not self.asks:
                 self._fail(error)

@@ -7,7 +7,7 @@ tokenizer is another one or no ids were logged: then the cartridge's view writes
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -24,6 +24,7 @@ from dispatch.session.players import Choice
 from dispatch.session.situation import situation
 from kernel.api import Kernel
 from kernel.choose.decision import TOLERANCE
+from kernel.choose.outcome import Outcome
 from kernel.choose.question import PromptIds
 from kernel.choose.rule import Rule, RuleName
 from kernel.contract import Option
@@ -52,6 +53,16 @@ class Divergence(BaseModel):
     """Its score of the new choice."""
 
 
+class Ended(BaseModel):
+    """A decision that ended in another outcome."""
+
+    model_config = ConfigDict(frozen=True)
+
+    n: int
+    then: Outcome
+    now: Outcome
+
+
 class DecideReport(BaseModel):
     """A log decided again."""
 
@@ -67,6 +78,10 @@ class DecideReport(BaseModel):
     """Other choices where it is further behind."""
     moved: int = 0
     """The same choices whose logged margin is further from today's than the tolerance, where nothing changed."""
+    ended_otherwise: int = 0
+    """Decisions that end in another outcome now, more than the tolerance explains, where nothing changed."""
+    first_ended: Ended | None = None
+    """The first of them."""
     first: Divergence | None = None
     """The first other choice."""
     first_beyond: Divergence | None = None
@@ -88,7 +103,7 @@ class DecideReport(BaseModel):
     @property
     def good(self) -> bool:
         """Whether the log verifies and the choices agree where they have to."""
-        return self.replay.good and (bool(self.changed) or not self.beyond + self.moved)
+        return self.replay.good and (bool(self.changed) or not self.beyond + self.moved + self.ended_otherwise)
 
 
 def decide_again(
@@ -139,6 +154,9 @@ def decide_again(
             else:
                 found.rewritten += 1
                 choice = player.choose(seen)
+            if not changed and (other := _ended(record, choice, player, tolerance)) is not None:
+                found.ended_otherwise += 1
+                found.first_ended = found.first_ended or other
             made = _divergence(record, seen.options, choice, player)
             found.decisions += 1
             if seen.options:
@@ -173,6 +191,8 @@ def _divergence(record: DecisionRecord, options: Sequence[Option], choice: Choic
     """Hold a logged decision against the choice that is made now."""
     scores = {option.instruction: option.score for option in reversed(options)}
     then, now = record.instruction.instruction(), choice.instruction
+    if record.settled and then in choice.close:  # a person took it; the model's own is the better one
+        then = now
     return Divergence(
         n=record.n,
         then=repr(then),
@@ -183,6 +203,20 @@ def _divergence(record: DecisionRecord, options: Sequence[Option], choice: Choic
         planner_then=scores.get(then),
         planner_now=scores.get(now),
     )
+
+
+def _ended(record: DecisionRecord, choice: Choice, player: ModelPlayer, tolerance: float) -> Ended | None:
+    """Return the two outcomes of a decision where they differ by more than scores do that move by a tolerance."""
+    then, now = Outcome(record.outcome or Outcome.CHOSEN), choice.outcome
+    if then is now or choice.decision is None:
+        return None
+    seen = choice.decision.evidence
+    for name in ("top", "total", "margin", "beyond", "meant"):
+        for by in (-tolerance, tolerance):
+            moved = replace(seen, **{name: getattr(seen, name) + by})
+            if player.judge is not None and player.judge.judge(moved) is then:
+                return None
+    return Ended(n=record.n, then=then, now=now)
 
 
 def logged_rule(header: Header) -> Rule | None:

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from dispatch.log.objects import ModelRecord, RuleRecord
 from dispatch.log.records import Header
+from dispatch.session.judging import judge_record
+from dispatch.session.model_player import ModelPlayer
 from dispatch.session.session import Session
 from kernel.api import Kernel
 from kernel.choose.rule import Rule
@@ -32,6 +34,7 @@ def header(session: Session, by: By | None) -> Header:
         fingerprints = {"fingerprint": by.kernel.backend.fingerprint, "tokenizer": by.kernel.vocabulary.fingerprint}
         known = {
             "rule": RuleRecord(name=str(by.rule.name), parameters=_parameters(by.rule)),
+            "judge": judge_record(session.player.judge if isinstance(session.player, ModelPlayer) else None),
             "wire": by.wire,
             "max_tokens": by.max_tokens,
             "model": ModelRecord(name=by.model, **fingerprints),

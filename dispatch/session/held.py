@@ -36,7 +36,7 @@ def misread(
         return "ids", shortly(record.ids), f"ids below {len(pieces)}"
     leaf = _leaf(record.instruction.instruction(), player)
     spelled = b"".join(pieces[i] for i in record.ids)
-    if isinstance(leaf, Instruction):
+    if isinstance(leaf, Instruction) or record.held:
         try:
             expected = tuple(player.opcodes.trie.sequence(player.leaf(leaf)).tolist())
         except NoLegalOpcodeError:

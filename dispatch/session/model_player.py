@@ -17,16 +17,18 @@ from numpy.typing import NDArray
 from dispatch.log.ledger import LedgerBuilder
 from dispatch.session.players import Choice
 from dispatch.session.situation import Leaf, Open, Situation
+from dispatch.session.unsettled import unsettled
 from dispatch.wire.open_arguments import ArgumentWriter
 from dispatch.wire.wire import Wire
 from kernel.api import Kernel
 from kernel.choose.decision import Decision
+from kernel.choose.outcome import Judge, Outcome
 from kernel.choose.question import PromptIds, Question
 from kernel.choose.rule import Rule
 from kernel.contract import Cartridge, Option
 from kernel.errors import NoLegalOpcodeError
 from kernel.memory.passes import common_prefix
-from kernel.opcode import commands
+from kernel.opcode import Instruction, commands
 from kernel.recent import keep, recall
 from kernel.trie.opcodes import Literal, OpcodeSet
 from kernel.trie.subset import Subset
@@ -47,6 +49,7 @@ class ModelPlayer:
     Attributes:
         ledger: keep the strongest tokens of every choosing step; what is written after the choice has none.
         max_tokens: budget of an instruction that is written.
+        judge: says how decisions on requests end; None always chooses.
     """
 
     kernel: Kernel
@@ -56,6 +59,7 @@ class ModelPlayer:
     name: str = "model"
     ledger: bool = False
     max_tokens: int = TOKENS
+    judge: Judge | None = None
     opcodes: OpcodeSet = field(init=False)
     _index: dict[Leaf, int] = field(default_factory=dict, init=False)
     _leaves: list[Leaf] = field(default_factory=list, init=False)
@@ -92,11 +96,9 @@ class ModelPlayer:
 
     def answer(self, situation: Situation, prompt: PromptIds) -> Choice:
         """Choose behind ids that are given, such as those that a log has."""
-        question = replace(
-            self.question(situation, prompt),
-            watch=self._ledger.start() if self.ledger else None,
-            beyond=situation.asked and not situation.ratified,
-        )
+        question = self.question(situation, prompt)
+        if self.ledger:
+            question = replace(question, watch=self._ledger.start())
         decision = self.kernel.decide(question)
         choice = self.said(decision, situation.number)
         said = choice.decision or decision
@@ -105,15 +107,22 @@ class ModelPlayer:
 
     def question(self, situation: Situation, prompt: PromptIds) -> Question:
         """Return what a situation asks behind a prompt."""
-        prior = self.prior(situation.options)
-        return Question(prompt, self.opcodes, self._legal(situation), self.rule, prior, situation.number)
+        prior, asked = self.prior(situation.options), situation.asked and not situation.ratified
+        question = Question(prompt, self.opcodes, self._legal(situation), self.rule, prior, situation.number)
+        return replace(question, beyond=True, judge=self.judge) if asked else question
 
     def said(self, decision: Decision, number: int) -> Choice:
-        """Return the instruction of a decision; one with open arguments is written first.
+        """Return the instruction of a decision; one with open arguments is written first, unless nothing was chosen.
 
         Args:
             number: of the decision, for `sample`.
         """
+        if decision.outcome is not Outcome.CHOSEN:
+            return unsettled(self, decision, number)
+        return self.written(decision, number)
+
+    def written(self, decision: Decision, number: int) -> Choice:
+        """Return the instruction of a decision, whatever its outcome; `said` has the arguments."""
         leaf = self._leaves[decision.index]
         if isinstance(leaf, Open):
             decision = self._writer.write(
@@ -123,6 +132,11 @@ class ModelPlayer:
         else:
             text = self.opcodes.texts[decision.index]
         return Choice(self.wire.parse(text), text, decision)
+
+    def named(self, index: int) -> Instruction:
+        """Return the instruction at a place in `opcodes`, without the arguments that have to be written."""
+        leaf = self._leaves[index]
+        return leaf if isinstance(leaf, Instruction) else Instruction(leaf.cartridge, leaf.method)
 
     def leaf(self, choice: Leaf) -> int:
         """Return the place of a choice in `opcodes`; raises NoLegalOpcodeError for one that is not there."""

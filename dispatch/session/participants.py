@@ -9,6 +9,7 @@ from dispatch.session.players import Player
 from dispatch.session.situation import Situation, situation
 from kernel.contract import Cartridge, Engine, Option
 from kernel.errors import UsageError, did_you_mean
+from kernel.opcode import HALT_INSTRUCTION, Instruction
 
 
 class Participants:
@@ -59,6 +60,10 @@ class Participants:
     def situation(self, number: int, request: str) -> tuple[Situation, tuple[Option, ...]]:
         """Return what the player sees now, and the planner's options that the prompt shows."""
         return situation(self.cartridges, self.engines, number, request)
+
+    def whose(self, instruction: Instruction) -> str:
+        """Return the cartridge in whose turn an instruction is carried out; a halt is the first one's."""
+        return next(iter(self.cartridges)) if instruction == HALT_INSTRUCTION else instruction.cartridge
 
     def _changed(self, who: CartridgeRecord | str) -> None:
         """Take note of a cartridge that has joined, or of the name of one that has left."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from dispatch.log.objects import LedgerStep
 from dispatch.session.situation import Situation
 from kernel.choose.decision import Decision
+from kernel.choose.outcome import Outcome
 from kernel.contract import Cartridge
 from kernel.errors import NoLegalOpcodeError
 from kernel.opcode import Instruction
@@ -17,13 +18,26 @@ from kernel.opcode import Instruction
 
 @dataclass(frozen=True)
 class Choice:
-    """What a player chose; a model adds the text that it decoded, the decision behind it and its ledger."""
+    """What a player chose; a model adds the text that it decoded, the decision behind it and its ledger.
+
+    Attributes:
+        close: of a model that is unsure, the two instructions between which it is, the better one first; arguments that
+            have to be written are missing.
+        take: of the same, returns the choice of one of them.
+    """
 
     instruction: Instruction
     text: str = ""
     decision: Decision | None = None
     model_ms: float = 0.0
     ledger: tuple[LedgerStep, ...] = ()
+    close: tuple[Instruction, ...] = ()
+    take: Callable[[int], Choice] | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """How it ended; whoever does not judge has chosen."""
+        return Outcome.CHOSEN if self.decision is None else self.decision.outcome
 
 
 class Player(Protocol):

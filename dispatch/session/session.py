@@ -9,20 +9,24 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Self
 
 from dispatch.log.objects import CartridgeRecord
-from dispatch.log.records import Ending, Joined, Left, Outcome
+from dispatch.log.records import Confirmed, Corrected, Ending, Joined, Left, Outcome
 from dispatch.log.resume import Resumption
 from dispatch.log.tally import Tally
 from dispatch.log.writer import LogWriter
+from dispatch.session.correcting import MOST, corrected
 from dispatch.session.ending import count, over
 from dispatch.session.model_player import ModelPlayer
 from dispatch.session.participants import Participants
 from dispatch.session.players import Player
+from dispatch.session.settling import Done, Made, Pending, Person, carry_out, settle
+from dispatch.session.told import why_held
 from dispatch.session.turn import Turn, record
 from kernel.contract import Cartridge
-from kernel.errors import ActionFailedError, IllegalInstructionError, WireError
+from kernel.errors import UsageError, WireError
 from kernel.opcode import HALT_INSTRUCTION, Instruction
 from kernel.prompt import NOTHING
 
@@ -38,6 +42,11 @@ class Session(Participants):
     Args:
         seed: given to every engine.
         limits: largest values of an engine's summary, by name (`pieces`), or `decisions`.
+
+    Attributes:
+        person: is asked where two instructions are close or one has to be agreed to; None leaves that to the program.
+        yes: whether all that has to be agreed to is agreed to beforehand.
+        pending: the decision of the last turn, where it waits for the program.
 
     Iterate over `turns()`; then `close()` with how it ended, unless it has ended by itself.
     """
@@ -60,6 +69,10 @@ class Session(Participants):
         self._stopping: str | None = None
         self._torn = False
         self._last: tuple[Instruction, bool] | None = None
+        self.person: Person | None = None
+        self.yes = False
+        self.pending: Pending | None = None
+        self._asked, self._corrections = False, 0
         for limit in self.limits:
             count(limit, self.engines, 0)
 
@@ -110,44 +123,71 @@ class Session(Participants):
                 if unattended:
                     self._guard(turn)
                 yield turn
+                self.lapse()
 
     def turn(self, request: str = "") -> Turn:
-        """Make one decision and carry it out.
+        """Make one decision and carry it out; what is not to be done without being asked is held back (`settling`).
 
         An instruction that the engine refuses, or whose action outside of it fails, changes nothing; it is logged and
         counted as refused, and a failure as failed as well.
         """
+        self.lapse()
         number = self.tally.decisions + 1
         started = time.perf_counter()
         situation, offered = self.situation(number, request)
         ms = 1000 * (time.perf_counter() - started)
-        choice = self.player.choose(situation)
-        instruction = choice.instruction
-        refused, failed, cartridge, result = False, None, instruction.cartridge, ""
-        if instruction == HALT_INSTRUCTION:
-            cartridge = next(iter(self.cartridges))
-        engine = self.engines[cartridge]
+        return settle(self, Made(number, request, offered, ms, self.player.choose(situation)))
+
+    def conclude(
+        self, made: Made, option: int | None, *, settled: bool | None = None, confirmed: Confirmed | None = None
+    ) -> Turn:
+        """Carry out one of the options of a decision, or nothing (None), and log it."""
+        choice = made.choice if option is None or made.choice.take is None else made.choice.take(option)
+        cartridge = self.whose(choice.instruction)
+        engine, done = self.engines[cartridge], Done()
         before = engine.state_hash()
         self._torn = True
-        if instruction == HALT_INSTRUCTION:
-            self.close(Ending.HALT, "halt was chosen")
-        else:
-            try:
-                result = engine.apply(instruction)
-            except IllegalInstructionError as error:
-                refused, result = True, str(error)
-            except ActionFailedError as error:
-                refused, failed = True, str(error) or type(error).__name__
+        if option is not None:
+            if choice.instruction == HALT_INSTRUCTION:
+                self.close(Ending.HALT, "halt was chosen")
+            else:
+                done = carry_out(engine, choice.instruction)
         state = engine.state_hash()
-        moved = before != state
-        turn = Turn(number, cartridge, instruction, result, refused, offered, choice, ms, request, moved, failed)
+        turn = made.turn(cartridge, choice, done)
+        turn = replace(turn, moved=before != state, settled=settled, confirmed=confirmed)
         logged = record(turn, state, self.seconds)
         self.tally.add(logged)
         if self._log is not None:
-            made = choice.decision
-            self._log.decision(logged, *((made.prompt, made.nulls, made.rotations) if made is not None else ()))
+            told = choice.decision
+            self._log.decision(logged, *((told.prompt, told.nulls, told.rotations) if told is not None else ()))
         self._torn = False
+        self._asked, self._corrections = bool(made.request), 0
         return turn
+
+    def lapse(self) -> None:
+        """Drop the decision that is pending, if one is."""
+        if self.pending is not None:
+            self.pending.lapse()
+
+    def correct(self, right: str = "") -> Corrected:
+        """Log that the last decision was wrong; nothing is undone.
+
+        Args:
+            right: what would have been: a command in words, `none`, or "" where that is not said.
+
+        Raises:
+            UsageError: no request was decided, words of no command, too many corrections.
+        """
+        self.lapse()
+        if not self._asked:
+            raise UsageError("no request was answered yet, so nothing can be wrong with it")
+        said = corrected(right, self.tally.decisions, self.cartridges.values())
+        self._corrections += 1
+        if self._corrections > MOST:
+            raise UsageError(f"{MOST} corrections of one decision are enough")
+        if self._log is not None:
+            self._log.note(said)
+        return said
 
     def stop(self, detail: str) -> None:
         """End the session before its next decision. For signal handlers: it only takes a note."""
@@ -164,6 +204,7 @@ class Session(Participants):
         Where a decision was broken into before it stood in the log, the engines are ahead of the log, so no outcome is
         written: the log reads as that of a killed session, and can be gone on with.
         """
+        self.lapse()
         if self._log is not None and not self._torn:
             self._log.outcome(self.outcome())
         self._log = None
@@ -201,6 +242,9 @@ class Session(Participants):
         return self.ending is not None
 
     def _guard(self, turn: Turn) -> None:
+        if turn.held:
+            self.lapse()
+            self.close(Ending.HELD, why_held(turn))
         if turn.failed is not None:
             self.close(Ending.FAILED, turn.failed)
         if not turn.moved and self._last == (turn.instruction, False):

@@ -34,7 +34,8 @@ class Situation:
         prompt: what a model would read.
         ratified: the offered instructions, where the cartridge lets a model choose among those only.
         open: the opcodes that may be chosen now and are written then.
-        asked: whether a person's request is to be met, who may ask for what is not legal now.
+        asked: whether a person's request is to be met, who may ask for what is not legal now, or for nothing of this. A
+            request beside the planner's options only colours a move that has to be made.
     """
 
     number: int
@@ -85,7 +86,8 @@ def situation(
     if request and cartridge.takes_requests and not cartridge.offers_beside_request:
         offered = []
     ratified = [option.instruction for option in offered] if cartridge.ratifies else []
-    return Situation(number, legal, ranked, prompt, ratified, written, bool(request)), tuple(offered)
+    asked = bool(request) and cartridge.takes_requests and not cartridge.offers_beside_request
+    return Situation(number, legal, ranked, prompt, ratified, written, asked), tuple(offered)
 
 
 def open_opcodes(cartridge: Cartridge) -> list[Open]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from dispatch.log.objects import InstructionRecord, LegalRow, Offer
-from dispatch.log.records import DecisionRecord
+from dispatch.log.records import Confirmed, DecisionRecord
 from dispatch.log.scores import MOST
 from dispatch.session.players import Choice
 from kernel.choose.decision import Decision
+from kernel.choose.outcome import Outcome
 from kernel.contract import Option
 from kernel.opcode import Instruction
 
@@ -19,6 +20,18 @@ LINES = ("line_hits", "line_misses", "tokens_saved")
 """What a decision among lines without an order knows of the line store."""
 DIGITS = 6
 """Decimals of a log-probability: far below what two batch shapes differ by."""
+
+
+class Waiting(Protocol):
+    """A decision that waits for a program; `settling.Pending` is one."""
+
+    options: tuple[Instruction, ...]
+
+    def take(self, option: int = 0) -> Turn:
+        """Carry an option out."""
+
+    def drop(self) -> Turn:
+        """Do nothing."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +43,9 @@ class Turn:
         refused: whether the engine did not take the instruction, or tried it in vain; the state is as it was.
         failed: what failed outside the engine, if something did.
         moved: whether the state of the cartridge's engine is another one than before.
+        settled: after the outcome `unsure`, whether a person took one of the two, where one was asked.
+        confirmed: what became of an instruction that somebody has to agree to.
+        pending: what a program may still decide, where nobody was asked; nothing was done.
     """
 
     number: int
@@ -43,6 +59,26 @@ class Turn:
     request: str = ""
     moved: bool = True
     failed: str | None = None
+    settled: bool | None = None
+    confirmed: Confirmed | None = None
+    pending: Waiting | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the choice ended."""
+        return self.choice.outcome
+
+    @property
+    def close(self) -> tuple[Instruction, ...]:
+        """After the outcome `unsure`, the two between which it is, without the arguments that have to be written."""
+        return self.choice.close
+
+    @property
+    def held(self) -> bool:
+        """Whether nothing was done."""
+        if self.outcome is Outcome.CHOSEN:
+            return self.confirmed in (Confirmed.DECLINED, Confirmed.UNASKED)
+        return not self.settled
 
     @property
     def decision(self) -> Decision | None:
@@ -72,6 +108,8 @@ def record(turn: Turn, state: str, seconds: float) -> DecisionRecord:
             "refused": turn.refused,
             "failed": turn.failed,
             "request": turn.request or None,
+            "settled": turn.settled,
+            "confirmed": turn.confirmed,
             "offered": tuple(Offer.of(option) for option in turn.offered) or None,
             "planner_ms": round(turn.planner_ms, 3),
             "at_ms": round(1000 * seconds, 1),
@@ -113,6 +151,8 @@ def chosen_fields(decision: Decision, *, most: int = MOST) -> dict[str, Any]:
         **({name: getattr(decision, name) for name in LINES} if decision.line_hits or decision.line_misses else {}),
         "chosen_tokens": decision.chosen_tokens,
         "forced_tokens": decision.forced_tokens,
+        "outcome": None if decision.outcome is Outcome.CHOSEN else decision.outcome,
+        "close": decision.close or None,
         "preferred": decision.preferred_text,
         "preferred_by": None if decision.preferred is None else round(decision.preferred_by, DIGITS),
         "refused_removals": decision.refused_removals or None,

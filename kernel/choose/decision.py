@@ -126,10 +126,16 @@ class Decision:
         return tuple(self.opcodes.labels[leaf] for leaf in self.leaves.tolist())
 
     @property
+    def best_two(self) -> list[int]:
+        """Where the two highest scores stand in the arrays, best first, of equal ones the first in id order."""
+        scores = np.nan_to_num(self.scores, nan=-np.inf)
+        order = np.lexsort((self.opcodes.trie.rank_of[self.leaves], -scores))
+        return [int(place) for place in order[:2]]
+
+    @property
     def close(self) -> tuple[str, ...]:
         """Labels of the two best where the outcome is `unsure`, the better one first; else nothing."""
-        best = np.argsort(-np.nan_to_num(self.scores, nan=-np.inf), kind="stable")[:2]
-        return tuple(self.texts[at] for at in best.tolist()) if self.outcome is Outcome.UNSURE else ()
+        return tuple(self.texts[at] for at in self.best_two) if self.outcome is Outcome.UNSURE else ()
 
     @property
     def preferred_text(self) -> str | None:
@@ -157,7 +163,7 @@ def decided(question: Question, comparison: Comparison, cost: Cost) -> Decision:
     """Return the decision that a comparison means."""
     opcodes, index = question.opcodes, comparison.index
     ids = tuple(opcodes.trie.sequence(index).tolist())
-    choices = _choices(question.legal, ids)
+    choices = choices_of(question.legal, ids)
     return Decision(
         index=index,
         text=opcodes.labels[index],
@@ -187,7 +193,7 @@ def decided(question: Question, comparison: Comparison, cost: Cost) -> Decision:
     )
 
 
-def _choices(legal: Subset, ids: tuple[int, ...]) -> int:
+def choices_of(legal: Subset, ids: tuple[int, ...]) -> int:
     """Return at how many places along a path more than one id was legal."""
     trie = legal.trie
     node, depth, count = 0, 0, 0

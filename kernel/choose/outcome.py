@@ -108,6 +108,11 @@ class Thresholds:
             raise UsageError(f"no threshold {odd[0]!r}{did_you_mean(odd[0], known)}")
         return cls(**values)
 
+    @classmethod
+    def only(cls, values: Mapping[str, float]) -> Self:
+        """Return thresholds by name that look at nothing else; raises UsageError for a name that is none."""
+        return cls.of({**{field.name: None for field in fields(cls)}, **values})
+
     def as_json(self) -> dict[str, float | None]:
         """Return all values by name."""
         return asdict(self)

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from kernel.choose.beyond import Beyond
-from kernel.choose.decision import Decision
+from kernel.choose.decision import Decision, choices_of
 from kernel.choose.outcome import Evidence, Outcome, gains
 from kernel.choose.question import Question
 from kernel.choose.rule import RuleName
@@ -24,6 +24,15 @@ def judged(question: Question, decision: Decision, seen: Beyond | None) -> Decis
         known = replace(known, preferred=seen.index, preferred_by=seen.by)
     outcome = Outcome.CHOSEN if question.judge is None else question.judge.judge(found)
     return known if outcome is known.outcome else replace(known, outcome=outcome)
+
+
+def instead(decision: Decision, position: int) -> Decision:
+    """Return a decision with another legal opcode taken, by its place in the arrays; what was judged stays."""
+    opcodes, index = decision.opcodes, int(decision.leaves[position])
+    ids = tuple(opcodes.trie.sequence(index).tolist())
+    choices = choices_of(opcodes.subset_of(decision.leaves.tolist()), ids)
+    known = replace(decision, index=index, ids=ids, text=opcodes.labels[index])
+    return replace(known, chosen_tokens=choices, forced_tokens=len(ids) - choices)
 
 
 def evidence(question: Question, decision: Decision, seen: Beyond | None) -> Evidence:

@@ -35,7 +35,8 @@ class Opcode(BaseModel):
     "{column} {rotation}", for an opcode that is better not said as its method followed by its values; it names every
     required argument once. `wire_values` says how the values of an argument stand in the phrase, by its name and their
     JSON texts: `{"column": {"0": "b", "1": "c"}}`; all values of the argument, in words that differ.
-    `kernel.opcode.spelling` says both.
+    `kernel.opcode.spelling` says both. `confirm` is true where a person has to agree before a
+    session carries it out.
 
     >>> class Light(Opcode):
     ...     '''Switch the light.'''
@@ -48,6 +49,7 @@ class Opcode(BaseModel):
     method: ClassVar[str] = ""
     wire_phrase: ClassVar[str] = ""
     wire_values: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    confirm: ClassVar[bool] = False
     _most: ClassVar[int] = MAX_INSTANCES
 
     @classmethod

@@ -40,12 +40,13 @@ LONGEST_NAME = 200
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool as its server lists it; `schema` is plain JSON Schema."""
+    """A tool as its server lists it; `schema` is plain JSON Schema, `destructive` whether it says it may destroy."""
 
     name: str
     description: str
     schema: Mapping[str, Any] | None
     notes: tuple[Note, ...] = ()
+    destructive: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,7 @@ def read_tools(source: str | Path | Sequence[Any] | Mapping[str, Any]) -> Import
             refusals.append(Refusal(tool.name, str(error)))
             continue
         opcode.__doc__ = tool.description or tool.name
+        opcode.confirm = tool.destructive
         opcodes.append(opcode)
         kept.append(tool)
         notes += [*tool.notes, *opcode.notes()]
@@ -184,7 +186,22 @@ def _tool(entry: Any, number: int) -> Tool:
     if speaks(schema):
         report.check_document()
         schema = translate(schema, report)
-    return Tool(name, description, schema, report.notes)
+    return Tool(name, description, schema, report.notes, _destructive(inner, name))
+
+
+def _destructive(inner: Mapping[str, Any], name: str) -> bool:
+    """Return whether a tool says that it may destroy something.
+
+    `destructiveHint` stands among MCP's annotations (2025-06-18, schema.ts: ToolAnnotations). It means nothing where
+    `readOnlyHint` is true, and a tool that does not say it is not asked about.
+    """
+    hints = inner.get("annotations")
+    if not isinstance(hints, Mapping):
+        return False
+    said = hints.get("destructiveHint", False)
+    if not isinstance(said, bool):
+        raise OpcodeError(f"{name}: $: annotations.destructiveHint: {short(said)} is neither true nor false")
+    return said and hints.get("readOnlyHint") is not True
 
 
 def _clashes(tools: Sequence[Tool]) -> tuple[list[Tool], list[Refusal]]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dispatch.session.evaluate import evaluate, wilson
+from dispatch.session.evaluate import evaluate
+from dispatch.session.metrics import aurc, calibration_error, separation, wilson
 from kernel.api import Kernel
 from kernel.backends.scripted import ScriptedBackend
+from kernel.choose.outcome import Outcome, Thresholds
 from kernel.choose.rule import Rule, RuleName
 from kernel.contract import Case
 from kernel.errors import UsageError
@@ -104,3 +108,50 @@ def test_the_interval_is_wilsons(correct: int, cases: int, low: float, high: flo
     found = wilson(correct, cases)
     assert found[0] == pytest.approx(low, abs=1e-3)
     assert found[1] == pytest.approx(high, abs=1e-3)
+
+
+def test_cases_that_ask_for_nothing_are_right_where_nothing_is_done() -> None:
+    """The null prompt wants `-`. A letter asked for is e^5 times as likely as behind it; of `z` there is no option.
+
+    Five decisions, by how likely the choice is: three of a letter (two right), then `z` twice, which is a draw between
+    two or four. Risks of the most confident ones: 1/3 for the three, then 2/4, 3/5; AURC is their mean.
+    """
+    nothing = [
+        replace(case(6, "z", [" a", " b"], ""), kind="odd"),
+        case(7, "z", [" a", " b", " c", " d"], ""),
+    ]
+    found = evaluate(
+        kernel(), [*CASES[:3], *nothing], Rule(RuleName.CALIBRATED), model="toy", name="x", judge=Thresholds()
+    )
+    assert (found.cases, found.correct) == (3, 2)
+    assert [(f.id, f.answer, f.outcome) for f in found.failed] == [("c3", " b", Outcome.CHOSEN)]
+    held = found.held
+    assert held is not None
+    assert held.outcomes == {"chosen": 3, "none": 2}
+    assert (held.coverage.count, held.coverage.of) == (3, 5)
+    assert (held.accuracy.count, held.accuracy.of) == (2, 3)
+    assert (held.held_right.count, held.held_right.of) == (0, 2)
+    assert (held.nothing_done.count, held.nothing_done.of, held.nothing_done.share) == (2, 2, 1.0)
+    assert held.nothing_done_by_kind["odd"].of == 1
+    assert held.separation == 1.0
+    assert [risk for _, risk in held.curve] == pytest.approx([1 / 3, 1 / 3, 1 / 3, 2 / 4, 3 / 5])
+    assert held.aurc == pytest.approx((1 + 2 / 4 + 3 / 5) / 5)
+    sure = 1 / (1 + math.exp(-5))
+    assert held.calibration_error == pytest.approx(sure - 2 / 3, abs=1e-4)
+    assert {(c.right, c.said): c.times for c in held.confusion} == {
+        ("a", "a"): 1, ("b", "b"): 1, ("b", "a"): 1, ("none", "none"): 2
+    }  # fmt: skip
+
+
+def test_what_is_right_may_be_held_back() -> None:
+    """Thresholds that nothing reaches: nothing is acted on, two of the right ones and the wrong one are held."""
+    found = evaluate(kernel(), CASES[:3], Rule(RuleName.CALIBRATED), model="", name="", judge=Thresholds(top=99.0))
+    assert found.held is not None
+    assert (found.held.coverage.count, found.held.accuracy.share) == (0, None)
+    assert (found.held.held_right.count, found.correct, len(found.failed)) == (2, 2, 1)
+
+
+def test_measures_of_nothing_are_none() -> None:
+    """Without decisions there is no area and no error."""
+    assert (aurc([]), calibration_error([], []), separation([], [1.0])) == (None, None, None)
+    assert separation([math.nan, 2.0], [1.0]) == 0.5

@@ -54,7 +54,7 @@ def test_a_short_log_has_these_bytes(tmp_path: Path, counter: SimpleNamespace) -
     with LogWriter(path, counter.header()) as log:
         log.decision(counter.decision(1, engine, 2), prompt=[5, 6, 7])
     one = (
-        '{"event":"header","schema":1,"started":"2026-01-02T03:04:05+00:00","cartridges":[{"name":"counter",'
+        '{"event":"header","schema":2,"started":"2026-01-02T03:04:05+00:00","cartridges":[{"name":"counter",'
         '"version":"1","state":"s7.0"}],"seed":7,"player":"random","versions":{}}'
     )
     two = (

@@ -146,7 +146,7 @@ def test_stats_print_a_table_or_one_json_document(tmp_path: Path) -> None:
     path = session(tmp_path / "a", [1, 1, 2, 3])
     code, out, err = run("stats", path)
     assert (code, err) == (0, "")
-    line = "counter /home/ann/m.gguf exact 1 4 0.5 50 % 75 % 20 40 0 limit 1"
+    line = "counter /home/ann/m.gguf exact 1 4 0.5 50 % 75 % 20 40 0 0 limit 1"
     assert " ".join(out.splitlines()[1].split()) == line
     assert json.loads(run("stats", path, "--json")[1])["groups"][0]["decisions"] == 4
 

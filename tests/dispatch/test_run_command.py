@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 
 from dispatch.cli import app, asking, decide, opening
 from dispatch.loading.registry import load
+from dispatch.log.corrections import corrections
 from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Header, Outcome
 from dispatch.log.writer import LogWriter
@@ -115,12 +116,12 @@ def test_misuse_exits_with_2_and_one_line(arguments: Sequence[str], said: str) -
     assert said in err
 
 
-def test_the_help_shows_at_most_20_options() -> None:
+def test_the_help_shows_at_most_22_options() -> None:
     """Its own one among them."""
     shown = CliRunner().invoke(app, ["run", "--help"], env={"COLUMNS": "200"}).stdout
     options = re.findall(r"^\W+(--[\w-]+)", shown, re.MULTILINE)
     assert {"--help", "--pieces", "--set"} <= set(options)
-    assert len(options) <= 20
+    assert len(options) <= 22
 
 
 def test_json_is_one_document(tmp_path: Path) -> None:
@@ -254,17 +255,19 @@ def test_requests_from_a_file_reach_the_cartridge_that_is_wanted(tmp_path: Path,
 
 
 def test_what_is_asked_for_and_not_legal_is_told_and_logged(tmp_path: Path, wishes: dict[str, str]) -> None:
-    """There is no gem where one begins: something legal is done all the same, and the line says what was wanted."""
+    """There is no gem where one begins: nothing is done, and the line says what was wanted; the next one goes on."""
     wishes |= {"gem": " take gem", "up": " go north"}
     file, log = tmp_path / "requests", tmp_path / "log"
     file.write_text("gem\nup\n")
     code, out, err = run("home", "scavenger", "--requests", file, "--log", log)
     assert code == 0, err
     lines = out.splitlines()
-    assert lines[0].endswith(" (not legal now: take gem)")
+    assert lines[0] == "1. gem -> nothing was done: take gem is not legal now"
     assert lines[1].startswith("2. up -> scavenger.go(direction='north') (")
     assert "not legal" not in lines[1]
-    _, (first, second), _ = read(log)
+    head, (first, second), _ = read(log)
+    assert first.state in [cartridge.state for cartridge in head.cartridges]
+    assert (first.outcome, first.held, second.outcome, second.held) == ("not legal", True, None, False)
     assert (first.preferred, second.preferred, second.preferred_by) == (" take gem\n@scavenger\n", None, None)
     assert first.preferred_by is not None
     assert first.preferred_by > 1
@@ -272,6 +275,43 @@ def test_what_is_asked_for_and_not_legal_is_told_and_logged(tmp_path: Path, wish
     assert verified(log).startswith("verified: 2 whole decisions")
     shown = CliRunner().invoke(app, ["replay", str(log), "--to", "1", "--speed", "100"], env={"COLUMNS": "200"})
     assert "not legal now: take gem" in shown.stdout
+    always = run("home", "scavenger", "--requests", file, "--always")[1].splitlines()[0]
+    assert always.startswith("1. gem -> ")
+    assert always.endswith(" (not legal now: take gem)")
+
+
+def test_what_nobody_agreed_to_is_not_done(tmp_path: Path, wishes: dict[str, str]) -> None:
+    """The door asks; in a pipe nobody can answer, so nothing is done, and a program is told. `--yes` agrees."""
+    wishes |= {"in": " door unlock", "out": " door lock"}
+    line = run("home", typed="in\n")[1].splitlines()[0]
+    said = "nothing was done: nobody has agreed to it; --yes agrees beforehand"
+    assert line == f"1. in -> home.door(action='unlock'): {said}"
+    log = tmp_path / "log"
+    found = document("home", "--log", log, typed="in\nout\n")
+    assert (found["held"], found["confirmed"], found["changed"]) == (2, {"unasked": 2}, 0)
+    assert [each["options"] for each in found["held_back"]] == [
+        [{"cartridge": "home", "method": "door", "arguments": {"action": action}}] for action in ("unlock", "lock")
+    ]
+    assert verified(log).startswith("verified: 2 whole decisions")
+    found = document("home", "--yes", typed="in\nout\n")
+    assert (found["held"], found["confirmed"]) == (0, {"beforehand": 2})
+
+
+def test_corrections_are_taken_between_requests(tmp_path: Path, wishes: dict[str, str]) -> None:
+    """Bare, with the right command, with none; words of no command end a pipe. /help lists what there is."""
+    wishes["cold"] = " heater warmer"
+    log = tmp_path / "log"
+    typed = "cold\n/wrong\n/wrong  heater   cooler\ncold\n/wrong none\n/help\n"
+    code, _, err = run("home", "--headless", "--log", log, typed=typed)
+    assert code == 0
+    assert "noted: decision 1 was wrong\n" in err
+    assert "noted: decision 1 was wrong, right is heater cooler\n" in err
+    assert "noted: decision 2 was wrong, right is none\n" in err
+    assert "/wrong COMMAND" in err
+    assert [(c.n, c.request, c.answer) for c in corrections(log)] == [(1, "cold", "heater cooler"), (2, "cold", "")]
+    assert verified(log).startswith("verified: 2 whole decisions")
+    code, _, err = run("home", "--headless", typed="cold\n/wrong heatr cooler\n")
+    assert (code, "'heatr cooler' is no command; did you mean 'heater'" in err) == (2, True)
 
 
 @pytest.mark.parametrize("names", [("home",), ("home", "scavenger")])
@@ -339,7 +379,7 @@ def test_a_cartridge_whose_commands_do_not_fit_into_the_prompt_cannot_join(
 @pytest.mark.parametrize(
     ("typed", "code", "said"),
     [
-        ("/jon home\n", 2, "'/jon home' is no request; say /join NAME or /leave NAME"),
+        ("/jon home\n", 2, "'/jon home' is no request; say /join NAME, /leave NAME, /wrong COMMAND or /help"),
         ("/leave home\n", 2, "cartridge 'home' is the only one"),
         ("/join tetriss\n", 2, "no cartridge 'tetriss'; did you mean 'tetris'?"),
     ],
@@ -365,7 +405,7 @@ def test_a_goal_ends_when_it_repeats_itself(tmp_path: Path, wishes: dict[str, st
     """The door of seed 0 is locked already: locking it again changes nothing, and the log names the ending."""
     wishes["lock up"] = " door lock"
     log = tmp_path / "log"
-    found = document("home", "--goal", "lock up", "--log", log)
+    found = document("home", "--goal", "lock up", "--yes", "--log", log)
     assert found["ending"] == "repeat"
     outcome = read(log)[2]
     assert outcome is not None
@@ -447,7 +487,9 @@ def test_ten_mixed_requests_reach_the_right_cartridge(
     """At least eight, by the default rule, each a legal instruction; the log shows which."""
     file, log = tmp_path / "requests", tmp_path / "log"
     file.write_text("\n".join(REQUESTS))
-    found = document("home", "scavenger", "--requests", file, "--log", log, "--model", smollm2_path, *one_thread)
+    found = document(
+        "home", "scavenger", "--requests", file, "--always", "--yes", "--log", log, "--model", smollm2_path, *one_thread
+    )
     _, decisions, _ = read(log)
     assert [r.request for r in decisions] == list(REQUESTS)
     assert sum(r.cartridge == REQUESTS[r.request or ""] for r in decisions) >= 8
@@ -512,7 +554,9 @@ def test_forty_requests_reach_the_right_cartridge_or_are_told_to_be_illegal(
     file, log = tmp_path / "requests", tmp_path / "log"
     wanted = {request: name for name, requests in FORTY.items() for request in requests}
     file.write_text("\n".join(wanted))
-    document("home", "scavenger", "--requests", file, "--log", log, "--model", smollm2_path, *one_thread)
+    document(
+        "home", "scavenger", "--requests", file, "--always", "--yes", "--log", log, "--model", smollm2_path, *one_thread
+    )
     decisions = read(log)[1]
     assert [r.request for r in decisions] == list(wanted)
     right = told = possible = 0

@@ -255,3 +255,26 @@ def test_a_folder_that_appears_while_another_is_written_is_left_alone(tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["mytools"]
     with pytest.raises(UsageError, match="is there already"):
         write(writable(read_tools([{"name": "ping"}])), tmp_path / "mytools", "tools.json")
+
+
+def test_a_tool_that_may_destroy_has_to_be_agreed_to(tmp_path: Path) -> None:
+    """The hint of MCP is kept; beside a read-only one it means nothing, and an odd one is refused."""
+    listed = [
+        {"name": "wipe", "annotations": {"destructiveHint": True}},
+        {"name": "peek", "annotations": {"destructiveHint": True, "readOnlyHint": True}},
+        {"name": "add", "annotations": {"destructiveHint": False}},
+        {"name": "plain", "annotations": None},
+        {"name": "odd", "annotations": {"destructiveHint": "yes"}},
+    ]
+    found = read_tools(listed)
+    assert [r.reason for r in found.refusals] == [
+        "odd: $: annotations.destructiveHint: 'yes' is neither true nor false"
+    ]
+    again = read_tools(written(tmp_path / "mytools", listed)["tools.json"])
+    for each in (found, again):
+        assert {o.method: o.confirm for o in each.opcodes} == {
+            "wipe": True,
+            "peek": False,
+            "add": False,
+            "plain": False,
+        }
