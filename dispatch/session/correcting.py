@@ -16,6 +16,32 @@ MOST = 100
 """Corrections between two decisions: nobody needs so many, and a log takes no more than some thousands."""
 
 
+class Corrections:
+    """What a person says of the last answer.
+
+    Args:
+        asked: whether a request was answered.
+    """
+
+    def __init__(self, *, asked: bool) -> None:
+        self._asked = asked
+        self._count = 0
+
+    def take(self, right: str, decision: int, cartridges: Iterable[Cartridge]) -> Corrected:
+        """Return the log's line; see `corrected` for the arguments.
+
+        Raises:
+            UsageError: no request was answered, words of no command, too many corrections.
+        """
+        if not self._asked:
+            raise UsageError("no request was answered yet, so nothing can be wrong with it")
+        if self._count == MOST:
+            raise UsageError(f"{MOST} corrections of one decision are enough")
+        said = corrected(right, decision, cartridges)
+        self._count += 1
+        return said
+
+
 def corrected(text: str, decision: int, cartridges: Iterable[Cartridge]) -> Corrected:
     """Return the log's line for a decision that was wrong.
 

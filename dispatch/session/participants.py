@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from dispatch.log.objects import CartridgeRecord
 from dispatch.session.players import Player
+from dispatch.session.settling import Pending, Person
 from dispatch.session.situation import Situation, situation
 from kernel.contract import Cartridge, Engine, Option
 from kernel.errors import UsageError, did_you_mean
@@ -17,6 +18,11 @@ class Participants:
 
     Args:
         seed: given to every engine.
+
+    Attributes:
+        person: is asked where two instructions are close or one has to be agreed to; None leaves that to the program.
+        yes: whether all that has to be agreed to is agreed to beforehand.
+        pending: the decision of the last turn, where it waits for the program.
     """
 
     def __init__(self, cartridges: Sequence[Cartridge], player: Player, seed: int) -> None:
@@ -25,6 +31,9 @@ class Participants:
         self.cartridges = {cartridge.name: cartridge for cartridge in cartridges}
         self.player = player
         self.seed = seed
+        self.person: Person | None = None
+        self.yes = False
+        self.pending: Pending | None = None
         self.engines = {cartridge.name: self._started(cartridge) for cartridge in cartridges}
 
     @property
@@ -39,6 +48,7 @@ class Participants:
         """
         if cartridge.name in self.cartridges:
             raise UsageError(f"cartridge {cartridge.name!r} is there already")
+        self.lapse()
         engine = self._started(cartridge)
         self.player.use([*self.cartridges.values(), cartridge])
         self.cartridges[cartridge.name], self.engines[cartridge.name] = cartridge, engine
@@ -53,6 +63,7 @@ class Participants:
             raise UsageError(f"no cartridge {name!r} takes part{did_you_mean(name, self.cartridges)}")
         if len(self.cartridges) == 1:
             raise UsageError(f"cartridge {name!r} is the only one; a session needs at least one")
+        self.lapse()
         self.player.use([c for c in self.cartridges.values() if c.name != name])
         del self.cartridges[name], self.engines[name]
         self._changed(name)
@@ -60,6 +71,11 @@ class Participants:
     def situation(self, number: int, request: str) -> tuple[Situation, tuple[Option, ...]]:
         """Return what the player sees now, and the planner's options that the prompt shows."""
         return situation(self.cartridges, self.engines, number, request)
+
+    def lapse(self) -> None:
+        """Drop the decision that is pending, if one is."""
+        if self.pending is not None:
+            self.pending.lapse()
 
     def whose(self, instruction: Instruction) -> str:
         """Return the cartridge in whose turn an instruction is carried out; a halt is the first one's."""

@@ -17,16 +17,16 @@ from dispatch.log.records import Confirmed, Corrected, Ending, Joined, Left, Out
 from dispatch.log.resume import Resumption
 from dispatch.log.tally import Tally
 from dispatch.log.writer import LogWriter
-from dispatch.session.correcting import MOST, corrected
+from dispatch.session.correcting import Corrections
 from dispatch.session.ending import count, over
 from dispatch.session.model_player import ModelPlayer
 from dispatch.session.participants import Participants
 from dispatch.session.players import Player
-from dispatch.session.settling import Done, Made, Pending, Person, carry_out, settle
+from dispatch.session.settling import Done, Made, carry_out, settle
 from dispatch.session.told import why_held
 from dispatch.session.turn import Turn, record
 from kernel.contract import Cartridge
-from kernel.errors import UsageError, WireError
+from kernel.errors import WireError
 from kernel.opcode import HALT_INSTRUCTION, Instruction
 from kernel.prompt import NOTHING
 
@@ -42,11 +42,6 @@ class Session(Participants):
     Args:
         seed: given to every engine.
         limits: largest values of an engine's summary, by name (`pieces`), or `decisions`.
-
-    Attributes:
-        person: is asked where two instructions are close or one has to be agreed to; None leaves that to the program.
-        yes: whether all that has to be agreed to is agreed to beforehand.
-        pending: the decision of the last turn, where it waits for the program.
 
     Iterate over `turns()`; then `close()` with how it ended, unless it has ended by itself.
     """
@@ -69,10 +64,7 @@ class Session(Participants):
         self._stopping: str | None = None
         self._torn = False
         self._last: tuple[Instruction, bool] | None = None
-        self.person: Person | None = None
-        self.yes = False
-        self.pending: Pending | None = None
-        self._asked, self._corrections = False, 0
+        self._corrections = Corrections(asked=False)
         for limit in self.limits:
             count(limit, self.engines, 0)
 
@@ -161,30 +153,13 @@ class Session(Participants):
             told = choice.decision
             self._log.decision(logged, *((told.prompt, told.nulls, told.rotations) if told is not None else ()))
         self._torn = False
-        self._asked, self._corrections = bool(made.request), 0
+        self._corrections = Corrections(asked=bool(made.request))
         return turn
 
-    def lapse(self) -> None:
-        """Drop the decision that is pending, if one is."""
-        if self.pending is not None:
-            self.pending.lapse()
-
     def correct(self, right: str = "") -> Corrected:
-        """Log that the last decision was wrong; nothing is undone.
-
-        Args:
-            right: what would have been: a command in words, `none`, or "" where that is not said.
-
-        Raises:
-            UsageError: no request was decided, words of no command, too many corrections.
-        """
+        """Log that the last answer was wrong, and what is right (see `Corrections.take`); nothing is undone."""
         self.lapse()
-        if not self._asked:
-            raise UsageError("no request was answered yet, so nothing can be wrong with it")
-        said = corrected(right, self.tally.decisions, self.cartridges.values())
-        self._corrections += 1
-        if self._corrections > MOST:
-            raise UsageError(f"{MOST} corrections of one decision are enough")
+        said = self._corrections.take(right, self.tally.decisions, self.cartridges.values())
         if self._log is not None:
             self._log.note(said)
         return said
