@@ -17,6 +17,7 @@ from dispatch.cli.frame import unmet
 from dispatch.cli.output import failing, print_json, rows_of, shown
 from dispatch.cli.replay import Specs
 from dispatch.cli.streams import writing
+from dispatch.inspector.decision import body
 from dispatch.inspector.jsonable import Json
 from dispatch.inspector.keeper import Keeper
 from dispatch.inspector.opened import OpenedLog
@@ -196,7 +197,10 @@ def _came(found: Json) -> Iterator[RenderableType]:
     word = "failed: " if found["failed"] else "refused: " if found["refused"] else "result: "
     yield _head(word + shown(said))
     if found["outcome"]:
-        yield Text(f"outcome: {shown(found['outcome'])}")
+        between = f", between {' and '.join(map(body, found['close']))}" if found["close"] else ""
+        yield Text(shown(f"outcome: {found['outcome']}{between}"), "yellow")
+    if found["confirmed"]:
+        yield Text(shown(f"confirmation: {found['confirmed']}"))
     by = found["preferred_by"]
     if rather := unmet(found["preferred"], by if isinstance(by, int | float) else None):
         yield Text(shown(rather), "yellow")

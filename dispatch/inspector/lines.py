@@ -73,7 +73,7 @@ def glance(line: bytes) -> Glance | None:
         margin = math.inf if b'"/margin":"inf"' in line[-4096:] else math.nan
     preferred_by = _number(found.get(b"preferred_by"))
     at = line.rfind(b',"outcome":"')
-    outcome = None if at < start else OUTCOME.match(line, at)
+    outcome = None if at < head.end() else OUTCOME.match(line, at)
     ms = [_number(found[name]) for name in (b"model_ms", b"planner_ms") if name in found]
     flags |= _told(margin, preferred_by, found.get(b"stop", b"").strip(b'"').decode("ascii", "replace"))
     return Glance(
@@ -110,8 +110,7 @@ def of_record(record: DecisionRecord) -> Glance:
 
 def outcome_of(record: DecisionRecord) -> str | None:
     """Return how the decision ended where the log says so."""
-    found = getattr(record, "outcome", None)
-    return None if found is None else str(found)
+    return None if record.outcome is None else str(record.outcome)
 
 
 def _told(margin: float, preferred_by: float, stop: str) -> int:

@@ -48,6 +48,8 @@ class OpenedLog:
         self.name = name
         self.live: Callable[[], Json] | None = None
         """Tells how a live session stands."""
+        self.followers = 0
+        """How many are told what happens in it."""
         self.keeper = Keeper(path, make, foreground)
         self.vocabularies = vocabularies
         vocabularies.of(self.kept.index.header, 0.0)  # it takes a while, and will be wanted

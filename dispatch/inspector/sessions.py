@@ -20,7 +20,7 @@ SUFFIXES = (".jsonl", ".log", ".gz", ".zst")
 """Names of files that are listed of a folder; any file in it can be opened by its name."""
 MOST_LISTED = 1000
 MOST_OPEN = 8
-"""Logs that are kept open; the one that was not used for longest is closed for another."""
+"""Logs that are kept open; the one that was not used for longest, and is not followed, is closed for another."""
 
 
 class Sessions:
@@ -76,7 +76,8 @@ class Sessions:
                 return self._opened[name]
             made = OpenedLog(name, self._path(name), self._make, self._vocabularies, foreground=self.foreground)
             self._opened[name] = made
-            dropped = [self._opened.popitem(last=False)[1] for _ in range(len(self._opened) - MOST_OPEN)]
+            idle = [other for other, each in self._opened.items() if not each.followers and each is not made]
+            dropped = [self._opened.pop(other) for other in idle[: max(0, len(self._opened) - MOST_OPEN)]]
         for each in dropped:
             each.close()
         return made

@@ -22,7 +22,15 @@ async def events(opened: OpenedLog, told: str | None) -> AsyncIterator[Event]:
     Args:
         told: the id of the last event that the client has, or the number of the last decision; None begins now.
     """
-    generation, after = _place(told, opened)
+    opened.followers += 1
+    try:
+        async for event in _told(opened, *_place(told, opened)):
+            yield event
+    finally:
+        opened.followers -= 1
+
+
+async def _told(opened: OpenedLog, generation: int, after: int) -> AsyncIterator[Event]:
     state, said, at = None, b"", 0.0
     while True:
         kept = opened.kept

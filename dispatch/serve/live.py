@@ -112,6 +112,7 @@ class Player:
         playing = [name for name, (session, _) in self._sessions.items() if not session.ended]
         if len(playing) >= MOST_SESSIONS:
             raise RequestError(f"{MOST_SESSIONS} sessions are being played; stop one", status=409, code="conflict")
+        await self._forget()
         wish = await run_in_threadpool(self._wish, form)
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="cartridge-kernel-", ignore_cleanup_errors=True)
@@ -150,6 +151,16 @@ class Player:
         if found is None:
             raise RequestError(f"there is no live session {short(name)}", status=404, param="session", code="not_found")
         return found[0]
+
+    async def _forget(self) -> None:
+        """Let the oldest sessions go that have ended, so that no more are kept than may play."""
+        ended = [name for name, (session, opened) in self._sessions.items() if session.ended and not opened.followers]
+        for name in ended[: max(0, len(self._sessions) + 1 - 2 * MOST_SESSIONS)]:
+            session, opened = self._sessions.pop(name)
+            del self._tasks[name], self._changed[name]
+            await run_in_threadpool(session.close, "")
+            await run_in_threadpool(self._inspector.sessions.drop_live, name)
+            opened.keeper.path.unlink(missing_ok=True)
 
     def wake(self, name: str) -> None:
         """Let a session see at once what was asked of it."""

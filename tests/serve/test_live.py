@@ -144,6 +144,21 @@ def test_what_cannot_be_played_is_an_error_in_place(
     assert post(client, "start", status, **body)["error"]["param"] == param
 
 
+def test_sessions_that_ended_are_let_go(client: TestClient) -> None:
+    """After twenty short ones the first are gone, the last are there, and none is left playing."""
+    until(lambda: client.get("/api/sessions").json()["default"])
+    names = []
+    for _ in range(20):
+        body = {"cartridges": ["counter"], "player": "random", "limits": {"decisions": 2}}
+        names.append(post(client, "start", **body)["name"])
+        until(lambda: live(client, names[-1])["state"] == "ended")
+    kept = [each["name"] for each in client.get("/api/sessions").json()["sessions"]]
+    assert len(kept) == 16
+    assert names[-1] in kept
+    assert client.get(f"/api/s/{names[0]}").status_code == 404
+    assert post(client, "stop", 404, session=names[0])["error"]["param"] == "session"
+
+
 def test_acting_needs_the_token_of_this_run(client: TestClient) -> None:
     """Without it, with another one, or by GET nothing happens."""
     del client.headers["x-kernel-token"]
