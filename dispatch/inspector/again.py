@@ -10,10 +10,12 @@ from dispatch.inspector.bench import options_of
 from dispatch.inspector.boards import Engines
 from dispatch.inspector.index import LogIndex
 from dispatch.inspector.jsonable import Json, clip, number
+from dispatch.inspector.lines import outcome_of
 from dispatch.inspector.prompts import PromptsOf, prompts_of
 from dispatch.log.records import DecisionRecord, Header
 from dispatch.session.decide import RUNTIME, changes, logged_rule
 from dispatch.session.held import behind
+from dispatch.session.judging import logged_judge
 from dispatch.session.model_player import ModelPlayer
 from dispatch.session.players import Choice
 from dispatch.session.rules import make_rule
@@ -21,6 +23,7 @@ from dispatch.session.situation import Situation, situation
 from dispatch.wire.form import form
 from dispatch.wire.wire import Wire
 from kernel.api import Kernel
+from kernel.choose.outcome import Outcome
 from kernel.choose.question import PromptIds
 from kernel.choose.rule import Rule
 from kernel.errors import LogError
@@ -67,6 +70,7 @@ def again(index: LogIndex, n: int, before: Engines, by: By, asked: Asked) -> Jso
     cartridges = list(before.cartridges.values())
     wire = Wire(cartridges, form(header.wire or "compact"))
     player = ModelPlayer(by.kernel, wire, cartridges, rule, ledger=True)
+    player.judge = logged_judge(header)
     player.max_tokens = header.max_tokens or player.max_tokens
     engines = {name: engine.copy() for name, engine in before.engines.items()}
     seen, _ = situation(before.cartridges, engines, n, record.request or "")
@@ -79,12 +83,17 @@ def again(index: LogIndex, n: int, before: Engines, by: By, asked: Asked) -> Jso
     return {
         "n": n,
         "changed": list(changed),
-        "agrees": then == now,
+        "agrees": then == now and outcome_of(record) == _outcome(choice),
         "behind": number(behind(then, choice, player, n)),
         "notes": list(_notes(logged, asked)),
         "then": _then(record, header, by),
         "now": _now(choice, by),
     }
+
+
+def _outcome(choice: Choice) -> str | None:
+    """Return how a decision ends where nothing is chosen."""
+    return None if choice.outcome is Outcome.CHOSEN else str(choice.outcome)
 
 
 def _ids(kernel: Kernel, seen: Situation, logged: PromptsOf | None, asked: Asked) -> PromptIds:
@@ -109,6 +118,7 @@ def _then(record: DecisionRecord, header: Header, by: By) -> Json:
     return {
         "said": clip(told.said(record)),
         "text": clip(record.text),
+        "outcome": outcome_of(record),
         "rule": record.rule,
         "model": None if header.model is None else clip(header.model.name),
         "margin": number(record.margin),
@@ -128,6 +138,7 @@ def _now(choice: Choice, by: By) -> Json:
     return {
         "said": clip(repr(choice.instruction)),
         "text": clip(choice.text),
+        "outcome": _outcome(choice),
         "rule": made.rule,
         "model": by.model,
         "margin": number(made.margin),

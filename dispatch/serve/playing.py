@@ -15,6 +15,7 @@ from dispatch.log.records import Ending
 from dispatch.log.writer import LogWriter
 from dispatch.session.ending import over
 from dispatch.session.header import By, header
+from dispatch.session.judging import judge_for
 from dispatch.session.model_player import ModelPlayer
 from dispatch.session.players import PlannerPlayer, Player, RandomPlayer
 from dispatch.session.session import Session
@@ -203,4 +204,6 @@ def _player(wish: Wish, kernel: Kernel | None) -> Player:
     if wish.player != "model" or kernel is None:
         raise UsageError(f"player: there is no {wish.player!r}; there is: model, planner, random")
     wire = Wire(wish.cartridges, form(wish.wire))
-    return ModelPlayer(kernel, wire, wish.cartridges, wish.rule, ledger=True)
+    player = ModelPlayer(kernel, wire, wish.cartridges, wish.rule, ledger=True)
+    player.judge = judge_for(kernel, wish.cartridges)
+    return player
