@@ -282,6 +282,26 @@ def decisions() -> Lines:
 
 
 @table
+def many() -> Lines:
+    """Decisions a second when several wait."""
+    yield ["model", "waiting", "one after the other", "together", "times", "passes a decision", "tokens a decision"]
+    for row in result("many")["results"]:
+        alone, together = row["alone"], row["together"]
+        times = speed(together) / speed(alone)
+        cost = [
+            f"{alone[name]:.{digits}f}, {together[name]:.{digits}f}" for name, digits in (("passes", 2), ("tokens", 0))
+        ]
+        yield [
+            row["model"],
+            str(row["waiting"]),
+            f"{speed(alone):.1f}",
+            f"{speed(together):.1f}",
+            f"{times:.1f}",
+            *cost,
+        ]
+
+
+@table
 def literals() -> Lines:
     """How often everybody is right among a thousand names, and how fast."""
     names = who_played("decision-literals")

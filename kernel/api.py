@@ -202,7 +202,7 @@ class Kernel(AsyncCalls):
         return self._chooser.choose(question)
 
     def decide_many(self, questions: Sequence[Question]) -> list[Decision]:
-        """Decide each question, those of one legal set in the same passes; see `choose_many`."""
+        """Decide each question, in the same passes where their options are few or alike; see `choose_many`."""
         return choose_many(self._chooser, questions)
 
     def close(self) -> None:

@@ -1,19 +1,29 @@
-"""Decides several questions at once: those that have one legal set are scored in the same passes."""
+"""Decides several questions at once: those that wait at the same time share passes, as far as that is worth it.
+
+Questions of one legal set have one token tree. Those of different ones share the merged tree of all of them, which
+evaluates behind each prompt what only the others ask; they share where that is little.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernel.choose.chooser import Chooser
 from kernel.choose.decision import Decision, decided
 from kernel.choose.question import Question
 from kernel.choose.rule import RuleName
+from kernel.choose.score import Values, evaluate, scores_of
 from kernel.choose.verdict import judged
-from kernel.memory.listed import cells_of
-from kernel.memory.passes import Work
+from kernel.memory.listed import Listed, Prompted, cells_of
+from kernel.memory.merged import merged
+from kernel.memory.passes import Cost, Work
+from kernel.memory.tree import ScoreTree
+
+SHARED = 8
+"""Tokens a prompt that a shared pass may cost beyond those of its own tree; a pass of its own costs about as much."""
 
 
 def choose_many(chooser: Chooser, questions: Sequence[Question]) -> list[Decision]:
@@ -36,28 +46,44 @@ def choose_many(chooser: Chooser, questions: Sequence[Question]) -> list[Decisio
 
 
 def _groups(chooser: Chooser, questions: Sequence[Question]) -> list[list[int]]:
-    """Return the places of the questions that share passes; a question that cannot share stands alone."""
+    """Return the places of the questions that share passes; each joins the first group in which it fits."""
     groups: list[list[int]] = []
-    open_groups: dict[tuple[int, bytes], list[int]] = {}
+    sharing: list[list[int]] = []
     for number, question in enumerate(questions):
-        key, shares = (id(question.opcodes), question.legal.key), _shares(chooser, question)
-        group = open_groups.get(key) if shares else None
-        if group is None or not _fits(chooser, [questions[n] for n in group], question):
-            group = []
-            groups.append(group)
-        group.append(number)
-        if shares:
-            open_groups[key] = group
+        shares = _shares(chooser, question)
+        for group in sharing if shares else ():
+            if _fits(chooser, [*(questions[n] for n in group), question]):
+                group.append(number)
+                break
+        else:
+            groups.append([number])
+            if shares:
+                sharing.append(groups[-1])
     return groups
 
 
-def _fits(chooser: Chooser, group: Sequence[Question], question: Question) -> bool:
-    """Return whether a question certainly fits beside those of a group; alone it may fit all the same."""
+def _fits(chooser: Chooser, group: Sequence[Question]) -> bool:
+    """Return whether questions certainly fit into a pass together and are worth it; alone each may fit all the same."""
+    trees = [_tree(chooser, question) for question in group]
+    tree = merged(trees)
+    if any(_cells(tree) > _cells(own) + SHARED for own in trees):
+        return False
+    prompts = [each for question in group for each in question.orders]
+    longest = max(cells_of(each) for question in group for each in (*question.orders, *question.nulls))
+    if any(isinstance(prompt, Listed) for prompt in prompts):  # sequences that lines do not take
+        prompts += [null for question in group for null in question.nulls]
+    cells = cells_of(group[0].prompt.main) + longest + tree.longest
+    return cells <= chooser.memory.room.n_ctx and len(prompts) <= chooser.nulls.at_once
+
+
+def _cells(tree: ScoreTree) -> int:
+    return len(tree.prefix) + len(tree.tokens)
+
+
+def _tree(chooser: Chooser, question: Question) -> ScoreTree:
     tree = chooser.scorer.tree(question.opcodes, question.legal)
     assert tree is not None, "only questions that are scored whole share"
-    longest = max(cells_of(each) for each in (*question.orders, *question.nulls))
-    cells = cells_of(group[0].prompt.main) + longest + tree.longest
-    return cells <= chooser.memory.room.n_ctx and sum(len(q.orders) for q in group) < chooser.nulls.at_once
+    return tree
 
 
 def _shares(chooser: Chooser, question: Question) -> bool:
@@ -68,23 +94,38 @@ def _shares(chooser: Chooser, question: Question) -> bool:
 
 
 def _together(chooser: Chooser, questions: Sequence[Question]) -> list[Decision]:
-    """Score questions of one legal set in the same passes."""
-    before, tree = chooser.memory.cost, chooser.scorer.tree(questions[0].opcodes, questions[0].legal)
-    assert tree is not None, "only questions that are scored whole share"
+    """Score questions in the same passes."""
+    before, trees = chooser.memory.cost, [_tree(chooser, question) for question in questions]
+    tree = merged(trees)
     orders = [order for question in questions for order in question.orders]
-    nulls = [chooser.nulls.of(question, tree, None) for question in questions]
-    missing = list(dict.fromkeys(null for each in nulls for part in each.parts() for null in part))
+    nulls = [chooser.nulls.of(question, own, None) for question, own in zip(questions, trees, strict=True)]
+    wanted = [[null for part in each.parts() for null in part] for each in nulls]
+    missing = list(dict.fromkeys(null for several in wanted for null in several))
+    behind: dict[Prompted, Values] = {}
     for at in range(0, max(1, len(missing)), chooser.nulls.at_once):
         part = missing[at : at + chooser.nulls.at_once]
-        scores = chooser.scorer.score(Work((*orders, *part), tree))
-        for each in nulls:
-            each.take(part, scores)
+        values = _read(chooser, Work((*orders, *part), tree))
+        behind |= zip(part, values[len(orders) :], strict=True)
     decisions, first = [], 0
-    for question, each in zip(questions, nulls, strict=True):
-        rows = slice(first, first + len(question.orders))
-        mass = float(np.exp(scores.values[first][tree.reads[0].point]).sum())
-        comparison = chooser.compare(question, replace(scores, mass=mass), rows, each.mean())
+    for question, own, each, asked in zip(questions, trees, nulls, wanted, strict=True):
+        count = len(question.orders)
+        read = [*values[first : first + count], *(behind[null] for null in asked)]
+        if own is not tree:
+            read = [own.out_of(tree, found) for found in read]
+        each.take(asked, scores_of(own, read, Cost()))
+        comparison = chooser.compare(question, scores_of(own, read[:count], Cost()), slice(count), each.mean())
         cost, before = chooser.memory.cost - before, chooser.memory.cost
         decisions.append(judged(question, decided(question, comparison, cost), None))
-        first = rows.stop
+        first += count
     return decisions
+
+
+def _read(chooser: Chooser, work: Work) -> list[Values]:
+    """Return what is read behind each prompt."""
+    values: list[Values] = [{} for _ in work.prompts]
+
+    def read(stem: int, point: int, row: NDArray[np.float32]) -> None:
+        values[stem][point] = chooser.scorer.rows.log_probabilities(row, work.tree.ids_at[point])
+
+    evaluate(chooser.memory, work, read)
+    return values

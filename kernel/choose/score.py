@@ -93,7 +93,7 @@ class Scorer:
         if not tree.reads:  # a single legal opcode: there is nothing to choose
             return Scores(tree, np.zeros((len(work.prompts), 1)), values, 1.0, Cost())
         evaluate(self.memory, work, read)
-        return _scores(tree, values, self.memory.cost - before)
+        return scores_of(tree, values, self.memory.cost - before)
 
     def _both(self, work: Work, watch: Watch | None, wider: ScoreTree) -> Scores:
         tree = work.tree
@@ -105,10 +105,11 @@ class Scorer:
 
         whole = self.score(replace(work, tree=wider), None if watch is None else seen)
         values = [tree.out_of(wider, each) for each in whole.values]
-        return replace(_scores(tree, values, whole.cost), wider=whole)
+        return replace(scores_of(tree, values, whole.cost), wider=whole)
 
 
-def _scores(tree: ScoreTree, values: list[Values], cost: Cost) -> Scores:
+def scores_of(tree: ScoreTree, values: list[Values], cost: Cost) -> Scores:
+    """Return what was read behind each prompt as the log-probabilities of the tree's leaves."""
     mass = float(np.exp(values[0][tree.reads[0].point]).sum()) if tree.reads else 1.0
     return Scores(tree, np.stack([tree.sums(each) for each in values]), values, mass, cost)
 
