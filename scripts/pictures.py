@@ -21,7 +21,7 @@ PICTURES = ROOT / "docs" / "pictures"
 PIECES = 60
 COLOURS = "128"
 SIZES = {320: 640, 768: 1024, 1280: 800}
-"""Width and height of the window, in CSS pixels."""
+"""Width and height of the window, in CSS pixels; of the narrow one the whole page is taken, which scrolls."""
 
 
 def play(folder: Path) -> Path:
@@ -41,7 +41,7 @@ def settle(page: Page) -> None:
 def take(page: Page, name: str) -> None:
     """Take a picture and make it small."""
     path = PICTURES / f"{name}.png"
-    page.screenshot(path=path)
+    page.screenshot(path=path, full_page=page.viewport_size is not None and page.viewport_size["width"] == 320)
     command = ["pngquant", "--force", "--strip", "--speed", "1", "--output", str(path), COLOURS, str(path)]
     subprocess.run(command, check=True)
     print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1000:.0f} kB")

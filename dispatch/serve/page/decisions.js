@@ -82,14 +82,15 @@ export class Decisions {
     if (!this.filtered) this.list.grow(session.count);
     const matches = this.filtered ? this.told : session.count;
     this.list.element.style.setProperty("--digits", count(session.count).length);
-    setText(this.total, this.filtered ? `${count(matches ?? null)} of ${count(session.count)}` : count(session.count));
+    const deciding = session.asked === session.count ? ", deciding…" : "";
+    setText(this.total, this.filtered ? `${count(matches ?? null)} of ${count(session.count)}` : `${count(session.count)}${deciding}`);
     this.empty.hidden = session.count > 0 && !(this.filtered && matches === 0);
     this.list.element.hidden = !this.empty.hidden;
     setText(this.empty, session.count === 0 ? this.waitingFor() : "No decision is like that.");
   }
 
   waitingFor() {
-    if (this.session.live?.asks) return "Waiting for a request.";
+    if (this.session.live?.asks) return this.session.asked === this.session.count ? "Deciding…" : "Waiting for a request.";
     return this.session.info?.complete === false ? "Reading the log…" : "No decision yet.";
   }
 

@@ -106,6 +106,7 @@ export class Panel {
     });
     setAttribute(this.body, "aria-labelledby", `tab-${this.tab}`);
     if (fault && !pinned) return this.say(fault.message);
+    if (!decision) return this.say("No decision yet.");
     if (this.again) return this.put(this.again.element);
     if (this.tab === "opcodes") {
       this.opcodes.show(decision);

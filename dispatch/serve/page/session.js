@@ -23,6 +23,7 @@ export class Session extends EventTarget {
     this.following = false;
     this.pinned = null;
     this.looked = null;
+    this.asked = null;
     this.decision = null;
     this.fault = null;
     this.known = new Map();

@@ -90,21 +90,22 @@ export class SessionView {
       header.rule?.name ?? null, `seed ${header.seed}`,
     ];
     setText(this.facts, facts.filter(Boolean).map((fact) => inLine(fact, 80)).join(" · "));
+    const running = live !== null && live.state !== "ended";
     const states = { checking: "checking", verified: "verified", unfinished: "unfinished", damaged: "broken", different: "broken" };
     const word = states[verified.state] ?? verified.state;
     const broken = word === "broken";
     const where = broken ? ` at decision ${count(verified.decisions + 1)}` : word === "verified" ? "" : `, ${count(verified.decisions)} hold`;
-    const now = live && live.state !== "ended" ? `live, ${live.state}` : `${word}${where}${verified.engines ? "" : ", engines not run"}`;
+    const now = running ? `live, ${live.state}` : `${word}${where}${verified.engines ? "" : ", engines not run"}`;
     setText(this.verdict, now);
-    this.verdict.className = `verdict small ${live && live.state !== "ended" ? "live" : word}`;
+    this.verdict.className = `verdict small ${running ? "live" : word}`;
     setAttribute(this.verdict, "title", inLine(verified.sentence, 400));
     const ended = live?.state === "ended" ? [`Ended: ${[live.ending, live.detail].filter(Boolean).join(", ")}.`] : [];
     const failed = live?.error ? [live.error] : [];
-    const problem = broken || word === "unfinished" ? [verified.sentence] : [];
+    const problem = !running && (broken || word === "unfinished") ? [verified.sentence] : [];
     const notes = [...failed, ...ended, ...problem, ...info.notes];
     this.notes.hidden = notes.length === 0;
     setText(this.notes, inLine(notes.join(" "), 600));
-    this.request.hidden = !(live?.asks && live.state !== "ended");
+    this.request.hidden = !(live?.asks && running);
     this.element.dataset.lowCount = counts?.low ?? 0;
   }
 
@@ -130,6 +131,8 @@ export class SessionView {
       await post("/api/live/request", { session: this.session.name, request: field.value });
       field.value = "";
       this.session.follow(true);
+      this.session.asked = this.session.count;
+      this.decisions.grown();
     } catch (error) {
       this.hub.fail(error);
     }
