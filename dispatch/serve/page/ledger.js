@@ -34,14 +34,14 @@ export class Ledger {
     while (this.rows.length < rows.length) this.rows.push(this.body.appendChild(make("tr", { role: "row" }, ...HEADS.map(([name]) => make(`td.${name}`, { role: "cell" })))));
     while (this.rows.length > rows.length) this.rows.pop().remove();
     const floor = Math.min(FLOOR, ...rows.map((row) => row.logprob).filter(Number.isFinite));
-    rows.forEach((row, i) => paint(this.rows[i], row, floor));
+    rows.forEach((row, i) => paint(this.rows[i], row, floor, step.legal > 0));
     if (!rows.length) return;
     setText(this.sums, sums(step));
     setVars(this.mass, { fill: `${(100 * (step.mass ?? 0)).toFixed(1)}%` });
   }
 }
 
-function paint(element, row, floor) {
+function paint(element, row, floor, masked) {
   if (element.className !== row.state) element.className = row.state;
   const [rank, piece, id, logp, before, after, what] = element.children;
   setText(rank, row.rank === null ? "–" : count(row.rank));
@@ -52,7 +52,7 @@ function paint(element, row, floor) {
   const share = Number.isFinite(row.logprob) ? Math.max(0, 1 - row.logprob / floor) : 0;
   setVars(logp, { fill: share.toFixed(4) });
   setText(before, percent(row.before));
-  setText(after, row.state === "removed" ? "0\u00a0%" : percent(row.after));
+  setText(after, !masked ? "–" : row.state === "removed" ? "0\u00a0%" : percent(row.after));
   setText(what, row.state);
   if (what.className !== `what state ${row.state}`) what.className = `what state ${row.state}`;
 }
