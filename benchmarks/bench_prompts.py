@@ -1,6 +1,7 @@
 """How does the form of a prompt change what a small model chooses? Tetris lists and heads before a request.
 
-`tetris`: three options in shuffled order, one marked as the best, in several forms of a line and of the question.
+`tetris`: three options as a list in shuffled order, one marked as the best, in several forms of a line and of the
+question; `eval --forms` tries forms of options without an order.
 `requests`: labelled requests behind nothing, a list of commands or worked examples, each from both ends, and behind
 several of these heads, averaged. Columns: the rule `exact`; `calibrated` with one null prompt (of Tetris: the same list
 with none best; of a request: `N/A`); with all (Tetris: averaged over the rotations; a request: every one of the guide).
@@ -21,18 +22,17 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from cartridges.kit.phrasing import marked
 from dispatch.loading.registry import load
 from dispatch.session.evaluate import CLOSER
 from dispatch.session.guides import guide_of
 from kernel.api import Kernel
 from kernel.choose.question import Question
 from kernel.contract import Case
-from kernel.prompt import NOTHING, Explained, Prompt, behind
+from kernel.prompt import NOTHING, Explained, Part, Prompt, behind
 from kernel.trie.opcodes import Literal
 
 FORMS: dict[str, tuple[tuple[str, str], str, str]] = {
-    "`- Best: 3-1` / `- Other: 0-0`, `Best move:` (kept)": (("Best", "Other"), "Best move:", "{}"),
+    "`- Best: 3-1` / `- Other: 0-0`, `Best move:`": (("Best", "Other"), "Best move:", "{}"),
     "`- best: 3-1` / `- good: 0-0`, `Best move:`": (("best", "good"), "Best move:", "{}"),
     "`- Best: 3-1` / `- Other: 0-0`, `- Best:`": (("Best", "Other"), "- Best:", "{}"),
     "`- Best: place 3 1` / `- Other: place 0 0`, `Best move:`": (("Best", "Other"), "Best move:", "place {}"),
@@ -61,6 +61,16 @@ def scores(kernel: Kernel, prompt: Prompt, options: Sequence[str]) -> tuple[Floa
     return decision.raw[order], decision.null[order]
 
 
+def as_list(labels: Sequence[str], best: int, marks: tuple[str, str], question: str) -> Prompt:
+    """Return options as a list with an order; in the null prompt none is the best."""
+
+    def parts(at: int) -> tuple[Part, ...]:
+        lines = "".join(f"- {marks[n != at]}: {label}\n" for n, label in enumerate(labels))
+        return (Part(f"{lines}{question}", trusted=True),)
+
+    return Prompt(parts(best), (parts(-1),))
+
+
 def tetris(kernel: Kernel, form: tuple[tuple[str, str], str, str], cases: Sequence[Case]) -> dict[str, int]:
     """Return how often each column picks the best of three, over the cases."""
     marks, question, said = form
@@ -71,8 +81,8 @@ def tetris(kernel: Kernel, form: tuple[tuple[str, str], str, str], cases: Sequen
         best, compared = case.options.index(case.answer), []
         for n in range(len(labels)):
             turned = labels[n:] + labels[:n]
-            whole = marked(turned, turned.index(labels[best]), marks=marks, question=question)
-            raw, null = scores(kernel, Prompt(whole.parts, whole.nulls[:1]), [f" {label}" for label in labels])
+            prompt = as_list(turned, turned.index(labels[best]), marks, question)
+            raw, null = scores(kernel, prompt, [f" {label}" for label in labels])
             compared.append(raw - null)
             if not n:
                 right["exact"] += int(np.argmax(raw)) == best

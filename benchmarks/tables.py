@@ -148,6 +148,24 @@ def tetris_forms() -> Lines:
 
 
 @table
+def set_forms() -> Lines:
+    """The leads and marks of options that are shown as a set."""
+    found = {
+        (row["lead"], row["best"], row["other"], row["model"], row["set"]): row for row in result("forms")["results"]
+    }
+    columns = list(dict.fromkeys((model, of) for *_, model, of in found))
+    yield ["lead", "marks", *(f"{model}: {of.removesuffix('-states')}" for model, of in columns)]
+    forms = {key[:3]: row["kept"] for key, row in found.items()}
+    scores = {form: [found.get((*form, *column)) for column in columns] for form in forms}
+    least = {form: min(row["accuracy"] for row in rows if row) for form, rows in scores.items()}
+    for form in sorted(forms, key=lambda each: -least[each]):
+        lead, best_mark, other = form
+        said = " ".join(f"`{line}`" for line in lead.format(best=best_mark, other=other).splitlines())
+        cells = ["" if row is None else percent(row["correct"], row["cases"]) for row in scores[form]]
+        yield [f"{said} (kept)" if forms[form] else said, f"{best_mark}, {other}", *cells]
+
+
+@table
 def home_heads() -> Lines:
     """The heads before a request."""
     return forms("home", ("exact", "calibrated, `N/A`", "calibrated, guide"))

@@ -19,7 +19,7 @@ from kernel.choose.chooser import Chooser
 from kernel.choose.decision import Decision
 from kernel.choose.many import choose_many
 from kernel.choose.null_cache import NULLS_KEPT, NullCache
-from kernel.choose.options import all_texts, option_literals
+from kernel.choose.options import asked, option_literals
 from kernel.choose.outcome import Judge
 from kernel.choose.question import PromptIds, Question
 from kernel.choose.rule import Rule
@@ -130,6 +130,7 @@ class Kernel(AsyncCalls):
         *,
         null: Sequence[str] | str = (),
         rule: Rule | str | None = None,
+        listed: bool = False,
         judge: Judge | None = None,
     ) -> Decision:
         """Choose one of the options: what the model really prefers, in one pass.
@@ -139,12 +140,13 @@ class Kernel(AsyncCalls):
             options: texts. The model reads a space before one that has none, where the prompt does not end in one.
             null: the same prompt asking for nothing; several are averaged. Without one the rule is `exact`.
             rule: `calibrated` (the default with a null), `exact`, `greedy`, `sample`, or a Rule.
+            listed: show the options before the prompt, as a set: in any order the scores are the same.
             judge: says how it ends (`Decision.outcome`), such as `Thresholds()`; None always chooses.
 
         Raises:
             UsageError, BuildError, ContextError, LogitsError.
         """
-        return self.decide(replace(self.question(prompt, options, null, rule), judge=judge))
+        return self.decide(replace(self.question(prompt, options, null, rule, listed=listed), judge=judge))
 
     def choose_many(
         self,
@@ -153,13 +155,14 @@ class Kernel(AsyncCalls):
         *,
         null: Sequence[str] | str = (),
         rule: Rule | str | None = None,
+        listed: bool = False,
         judge: Judge | None = None,
     ) -> list[Decision]:
         """Choose one of the options behind each prompt, several prompts in one pass where memory allows.
 
         The arguments and the answers are those of `choose`.
         """
-        questions = [self.question(prompt, options, null, rule) for prompt in prompts]
+        questions = [self.question(prompt, options, null, rule, listed=listed) for prompt in prompts]
         return self.decide_many([replace(question, judge=judge) for question in questions])
 
     def question(
@@ -168,15 +171,15 @@ class Kernel(AsyncCalls):
         options: Sequence[str],
         null: Sequence[str] | str = (),
         rule: Rule | str | None = None,
+        *,
+        listed: bool = False,
     ) -> Question:
         """Return what `choose` asks."""
         literals = option_literals(prompt, options)
-        nulls = [null] if isinstance(null, str) else list(null)
-        all_texts("null", nulls)
         made = rule if rule is None or isinstance(rule, Rule) else Rule(rule)  # type: ignore[arg-type]
-        asked = Prompt((Part(prompt, trusted=True),), tuple((Part(n, trusted=True),) for n in nulls))
         try:
-            return Question(self.ids(asked), self.compile(literals, keep=False), rule=made)
+            ids = self.ids(asked(prompt, null, literals if listed else ()))
+            return Question(ids, self.compile(literals, keep=False), rule=made)
         except BuildError as error:
             raise BuildError(re.sub(r"^opcode", "option", str(error)), error.pairs) from error
 

@@ -19,6 +19,7 @@ RANKS = {
     "kernel.shown": 0,
     "kernel.textfile": 1,
     "kernel.prompt": 1,
+    "kernel.form": 2,
     "kernel.text": 2,
     "kernel.shape": 2,
     "kernel.models": 2,

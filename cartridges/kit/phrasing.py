@@ -7,9 +7,11 @@ its space and a lone space differently.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from kernel.contract import Option
 from kernel.errors import CartridgeError
+from kernel.form import FORM, Form
 from kernel.opcode import Instruction, Opcode, words
 from kernel.prompt import Explained, Part, Prompt
 
@@ -31,26 +33,23 @@ def explanations(
     return tuple(Explained(name, *said[name]) for name in known)
 
 
-def offered(situation: str, options: Sequence[Option], opcodes: Collection[type[Opcode]]) -> Prompt:
-    """Return the options with the one of the highest score marked, the situation, and a blank; see `marked`.
+def offered(situation: str, options: Sequence[Option], opcodes: Collection[type[Opcode]], form: Form = FORM) -> Prompt:
+    """Return the options as a set, the one of the highest score marked, then the situation, and a blank; see `marked`.
 
     >>> phrase = {"enum": ["hello", "good bye"]}
     >>> Speak = Opcode.from_json_schema("speak", {"properties": {"phrase": phrase}, "required": ["phrase"]})
     >>> bye, hello = (Instruction.of("robot", "speak", phrase=said) for said in ("good bye", "hello"))
     >>> prompt = offered("The door opens.", [Option(bye, -2), Option(hello, -1)], [Speak])
     >>> print("".join(part.text for part in prompt.parts))
+    Options:
+    - good: none
     - good: speak "good bye"
     - best: speak hello
-    The door opens.
-    Best move:
-    >>> print("".join(part.text for part in prompt.rotations[0]))
-    - best: speak hello
-    - good: speak "good bye"
     The door opens.
     Best move:
     """
     labels = [words(option.instruction, opcodes) for option in options]
-    return marked(labels, highest(options), marks=("best", "good"), question=f"{situation}\nBest move:")
+    return marked(labels, highest(options), question=f"{situation}\nBest move:", form=form)
 
 
 def highest(options: Sequence[Option]) -> int:
@@ -62,29 +61,21 @@ def marked(
     labels: Sequence[str],
     best: int,
     *,
-    marks: tuple[str, str],
     question: str,
-    lead: tuple[Part, ...] = (),
-    null_lead: tuple[Part, ...] = (),
+    asked: tuple[tuple[Part, ...], tuple[Part, ...]] = ((), ()),
+    form: Form = FORM,
 ) -> Prompt:
-    """Return options a line each, one of them marked as the best, and a blank for it: in this order, and rotated.
+    """Return options as lines without an order, one of them marked as the best, and a blank for it.
 
-    In the null prompts none is the best, so what is left is the mark. A label has to be said exactly as its opcode is:
-    a small model ratifies by copying, and it copies tokens.
+    In the null prompt none is the best, so what is left is the mark. A label has to be said exactly as its opcode is: a
+    small model ratifies by copying, and it copies tokens.
 
     Args:
         best: place of the marked one in `labels`, or -1.
-        marks: of the best one, and of every other.
-        lead: what stands before the list; `null_lead` stands there in the null prompts.
+        question: stands behind the lines and asks for the best one.
+        asked: what stands between the lines and the question, in the prompt and in the null prompt.
+        form: lead and marks; `eval --forms` finds what a model understands.
     """
-    orders = [[*range(n, len(labels)), *range(n)] for n in range(len(labels))] or [[]]
-
-    def parts(before: tuple[Part, ...], order: Sequence[int], best: int) -> tuple[Part, ...]:
-        lines = "".join(f"- {marks[n != best]}: {labels[n]}\n" for n in order)
-        return (*before, Part(f"{lines}{question}", trusted=True))
-
-    return Prompt(
-        parts(lead, orders[0], best),
-        tuple(parts(null_lead, order, -1) for order in orders),
-        tuple(parts(lead, order, best) for order in orders[1:]),
-    )
+    blank = Part(question, trusted=True)
+    made = form.prompt(labels, best, (*asked[0], blank))
+    return replace(made, nulls=form.prompt(labels, -1, (*asked[1], blank)).nulls)

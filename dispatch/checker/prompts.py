@@ -12,9 +12,9 @@ import numpy as np
 from dispatch.checker.report import FaultError, SkipError
 from dispatch.checker.subject import Subject, text
 from kernel.contract import Engine, Option
-from kernel.errors import KernelError
+from kernel.errors import KernelError, UsageError
 from kernel.opcode import words
-from kernel.prompt import Prompt
+from kernel.prompt import Prompt, parted
 from kernel.text.vocabulary import CONTROL
 
 REQUEST, ANOTHER = "please fetch the marmalade", "bring quietly seven umbrellas"
@@ -138,11 +138,26 @@ def length(subject: Subject) -> str:
 
 
 def _blank(where: str, prompt: Prompt) -> None:
+    _sets(where, prompt)
     if not prompt.nulls:
         raise FaultError(f"{where}: there is no null prompt, so nothing can be calibrated; blank what decides")
     for null in prompt.nulls:
         if text(null) == text(prompt.parts):
             raise FaultError(f"{where}: a null prompt is the prompt itself: {text(null)!r}")
+
+
+def _sets(where: str, prompt: Prompt) -> None:
+    """Lines without an order stand where they can, and null prompts read them behind the same lead."""
+    try:
+        (lead, lines, _), *nulls = [parted(parts) for parts in (prompt.parts, *prompt.nulls)]
+    except UsageError as error:
+        raise FaultError(f"{where}: {error}") from error
+    for other, theirs, _ in nulls:
+        if lines is not None and theirs is not None and text(other) != text(lead):
+            raise FaultError(
+                f"{where}: a null prompt has its lines behind {text(other)!r}, the prompt behind {text(lead)!r}; "
+                "a line is read once for both behind one lead, and what differs belongs behind the lines"
+            )
 
 
 def _scores_blank(subject: Subject, where: str, engine: Engine, options: Sequence[Option]) -> None:

@@ -44,6 +44,7 @@ Nulls = Annotated[
     typer.Option("--null", help="The same prompt asking for nothing; several are averaged.", show_default="none"),
 ]
 Always = Annotated[bool, typer.Option("--always", help="Choose the likeliest, also where none seems to be meant.")]
+ListedOption = Annotated[bool, typer.Option("--listed", help="Show the options before the prompt, in no order.")]
 Seed = Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of --rule sample.")]
 
 
@@ -52,6 +53,7 @@ def choose_command(
     option: Options = None,
     options: OptionFile = None,
     null: Nulls = None,
+    listed: ListedOption = False,
     model: Model = "smollm2",
     rule: RuleOption = None,
     seed: Seed = 0,
@@ -79,7 +81,7 @@ def choose_command(
             started = time.perf_counter()
             with working(f"choosing among {len(texts)}"):
                 judge = Thresholds() if null and not always else None
-                decision = kernel.choose(asked, texts, null=null or (), rule=made, judge=judge)
+                decision = kernel.choose(asked, texts, null=null or (), rule=made, listed=listed, judge=judge)
             seconds = time.perf_counter() - started
     if as_json:
         print_json(_document(decision, seconds), indent=None)

@@ -13,6 +13,7 @@ from dispatch.cli.common import load_kernel, make_rule
 from dispatch.cli.output import failing, json_text, number, print_json, print_rows, working, written
 from dispatch.loading.registry import load
 from dispatch.session.evaluate import Result, evaluate
+from dispatch.session.forms import FormResult, try_forms
 from dispatch.session.guides import cases_of_all
 from dispatch.session.judging import judge_for
 from dispatch.session.metrics import Share
@@ -38,7 +39,12 @@ Sets = Annotated[
 ]
 Models = Annotated[list[str] | None, typer.Option("--model", "-m", help="Model; give it several times for several.")]
 Rules = Annotated[list[str] | None, typer.Option("--rule", help="Rule; give it several times for several.")]
-Split = Annotated[str, typer.Option(help="Which part: test, dev or all.")]
+Split = Annotated[
+    str | None,
+    typer.Option(help="Which part: test, dev or all (default: test, and dev with --forms).", show_default=False),
+]
+Forms = Annotated[bool, typer.Option("--forms", help="Try leads and marks of the options instead of rules.")]
+Most = Annotated[int, typer.Option(min=0, help="With --forms: so many cases of each set; 0 is all.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the JSON line only.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Also write the JSON to this file.")]
 
@@ -47,7 +53,9 @@ def eval_command(
     sets: Sets = None,
     models: Models = None,
     rules: Rules = None,
-    split: Split = "test",
+    split: Split = None,
+    forms: Forms = False,
+    most: Most = 0,
     as_json: AsJson = False,
     output: Output = None,
 ) -> None:
@@ -57,15 +65,22 @@ def eval_command(
     labelled requests of several cartridges to all of them at once, `home/none` is a further set of a cartridge, and
     `home,home/none` is both together.
 
+    With --forms, each set whose prompts mark the best of several options is decided in several forms of that list: what
+    stands before the options, and the marks. Nothing may be tuned on the part `test`.
+
     Example: eval home --model smollm2 --model gemma3-270m
     """
     with failing():
+        split = split or ("dev" if forms else "test")
         if split not in ("test", "dev", "all"):
             raise UsageError(f"no split {split!r}; there is: test, dev, all")
         made = {text: make_rule(text) for text in rules or map(str, list(RuleName)[:3])}
         cases = {name: _cases(name) for name in sets or ["tetris", "home", "choose"]}
         if output is not None and (output.is_dir() or not output.parent.is_dir()):
             raise UsageError(f"eval: {str(output)!r} cannot be written; give a file in a folder that is there")
+        if forms:
+            _try(cases, models or ["smollm2"], split, most, as_json, output)
+            return
         results = []
         for model in models or ["smollm2"]:
             with load_kernel(model) as kernel, working("") as tell:
@@ -147,6 +162,43 @@ def _show_confused(results: list[Result]) -> None:
     ]
     if rows:
         print_rows(["model", "set", "rule", "right", "said", "times"], rows)
+
+
+def _try(
+    cases: dict[str, list[Case]], models: list[str], split: str, most: int, as_json: bool, output: Path | None
+) -> None:
+    """Try forms on the sets of cases, model by model."""
+    found: list[FormResult] = []
+    for model in models:
+        with load_kernel(model) as kernel, working("") as tell:
+            for name, several in cases.items():
+
+                def progress(done: int, total: int, what: str = f"{model} {name}") -> None:
+                    tell(f"{what}: {done} of {total}")
+
+                found += try_forms(kernel, several, model=model, name=name, split=split, most=most, progress=progress)
+    if output is not None:
+        with written(output) as file:
+            file.write(json_text(found, indent=None) + "\n")
+    if not as_json:
+        heads = ["model", "set", "right", "cases", "best", "other", "lead", "tokens"]
+        print_rows(
+            heads,
+            [
+                (
+                    r.model,
+                    r.set,
+                    f"{100 * r.accuracy:.0f} %",
+                    str(r.cases),
+                    r.best,
+                    r.other,
+                    repr(r.lead),
+                    f"{r.tokens:.0f}",
+                )
+                for r in found
+            ],
+        )
+    print_json(found, indent=None)
 
 
 def _show_failed(results: list[Result]) -> None:

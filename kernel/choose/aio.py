@@ -34,6 +34,7 @@ class AsyncCalls:
         *,
         null: Sequence[str] | str = (),
         rule: Rule | str | None = None,
+        listed: bool = False,
         judge: Judge | None = None,
     ) -> Decision:
         """See Kernel."""
@@ -50,10 +51,11 @@ class AsyncCalls:
         *,
         null: Sequence[str] | str = (),
         rule: Rule | str | None = None,
+        listed: bool = False,
         judge: Judge | None = None,
     ) -> Decision:
         """Choose as `choose` does, without blocking the event loop."""
-        return await self.aside(self.choose, prompt, options, null=null, rule=rule, judge=judge)
+        return await self.aside(self.choose, prompt, options, null=null, rule=rule, listed=listed, judge=judge)
 
     async def adecide(self, question: Question) -> Decision:
         """Decide as `decide` does, without blocking the event loop."""

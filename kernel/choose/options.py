@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernel.errors import BuildError, UsageError
+from kernel.prompt import Lines, Part, Piece, Prompt
 from kernel.trie.opcodes import Literal
+
+LEAD = Part("Options:\n- none\n", trusted=True)
+"""What stands before options that are shown as a set: a list that has begun (docs/choosing.md)."""
 
 
 def option_literals(prompt: str, options: Sequence[str]) -> list[Literal]:
@@ -33,6 +37,25 @@ def option_literals(prompt: str, options: Sequence[str]) -> list[Literal]:
             same = f"and {first.label!r} are one" if first.label != option else "is given twice"
             raise BuildError(f"option {option!r} {same}; leave one out")
     return list(found.values())
+
+
+def asked(prompt: str, null: Sequence[str] | str, literals: Sequence[Literal] = ()) -> Prompt:
+    """Return a prompt and its null prompts, behind the options as a set where some are given; they all read one set.
+
+    The prompts are trusted template text, the options are data. Raises UsageError for a null that is no text.
+
+    >>> print("".join(part.text for part in asked("Do:", [], option_literals("Do:", ["this", "that"])).parts))
+    Options:
+    - none
+    - this
+    - that
+    Do:
+    """
+    nulls = [null] if isinstance(null, str) else list(null)
+    all_texts("null", nulls)
+    lines = Lines(tuple(f"- {str(literal.body).strip()}\n" for literal in literals))
+    before: tuple[Piece, ...] = (LEAD, lines) if literals else ()
+    return Prompt((*before, Part(prompt, trusted=True)), tuple((*before, Part(each, trusted=True)) for each in nulls))
 
 
 def all_texts(what: str, texts: Sequence[str]) -> None:

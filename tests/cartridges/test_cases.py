@@ -277,10 +277,16 @@ def test_tetris_prompts_are_distinct_and_mark_the_answer(tetris: list[Case]) -> 
     for found in tetris:
         lines = "".join(part.text for part in found.prompt.parts).splitlines()
         assert len(set(found.options)) == 3
-        marks = ["- Best:" if option == found.answer else "- Other:" for option in found.options]
-        assert lines == [*(mark + option for mark, option in zip(marks, found.options, strict=True)), "Best move:"]
+        best, other = ("Best", "Other") if "-place-" in found.id else ("best", "good")
+        marks = [f"- {best}:" if option == found.answer else f"- {other}:" for option in found.options]
+        head = ["Options:", f"- {other}: none"]
+        assert lines == [
+            *head,
+            *(mark + option for mark, option in zip(marks, found.options, strict=True)),
+            "Best move:",
+        ]
         null = "".join(part.text for part in found.prompt.nulls[0])
-        assert null.splitlines() == [*(f"- Other:{option}" for option in found.options), "Best move:"]
+        assert null.splitlines() == [*head, *(f"- {other}:{option}" for option in found.options), "Best move:"]
 
 
 def test_tetris_states_are_the_same_each_time() -> None:
@@ -306,7 +312,8 @@ def test_states_of_the_games_list_all_that_is_legal_with_the_best_marked(name: s
     assert len({c.id for c in found}) == len({c.prompt.parts for c in found}) == len(found)
     for each in found:
         lines = "".join(part.text for part in each.prompt.parts).splitlines()
-        listed = [line for line in lines if line.startswith(("- best: ", "- good: "))]
+        assert lines[:2] == ["Options:", "- good: none"]
+        listed = [line for line in lines[2:] if line.startswith(("- best: ", "- good: "))]
         marks = ["- best:" if option == each.answer else "- good:" for option in each.options]
         assert listed == [mark + option for mark, option in zip(marks, each.options, strict=True)]
 

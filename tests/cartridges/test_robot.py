@@ -240,9 +240,10 @@ def test_the_prompt_marks_the_best_option_and_the_null_marks_none() -> None:
     prompt = view.prompt(engine, shown)
     text = "".join(part.text for part in prompt.parts)
     other, best = (words(option.instruction, OPCODES) for option in shown)
-    assert text == f"- good: {other}\n- best: {best}\nA robot on the floor. Next: mark A.\nBest move:"
+    head = "Options:\n- good: none\n"
+    assert text == f"{head}- good: {other}\n- best: {best}\nA robot on the floor. Next: mark A.\nBest move:"
     assert "".join(part.text for part in prompt.nulls[0]) == (
-        f"- good: {other}\n- good: {best}\nA robot on the floor. Next: mark A.\nBest move:"
+        f"{head}- good: {other}\n- good: {best}\nA robot on the floor. Next: mark A.\nBest move:"
     )
     asked = view.prompt(engine, shown, "turn, please")
     assert "".join(part.text for part in asked.parts).endswith("stop: stop\n\nRequest: turn, please\nCommand:")

@@ -178,7 +178,7 @@ def test_the_prompt_says_what_is_in_the_hands() -> None:
     view, engine = make().view, small()
     options = ScavengerPlanner().rank(engine)
     assert "".join(part.text for part in view.prompt(engine, options).parts) == (
-        "- best: go south\nA map with walls and pits. Your hands are empty.\nBest move:"
+        "Options:\n- good: none\n- best: go south\nA map with walls and pits. Your hands are empty.\nBest move:"
     )
     asked = view.prompt(engine, options, "walk down")
     assert "".join(part.text for part in asked.parts).endswith("\n\nRequest: walk down\nCommand:")

@@ -22,7 +22,7 @@ from dispatch.wire.wire import Wire
 from kernel.contract import Cartridge, Case, Engine, Option
 from kernel.errors import IllegalInstructionError, UsageError, WireError
 from kernel.opcode import Instruction, Opcode, words
-from kernel.prompt import Explained, Part, Prompt
+from kernel.prompt import Explained, Lines, Part, Prompt
 from kernel.text.vocabulary import Vocabulary
 from kernel.trie.opcodes import Literal as Text
 
@@ -516,6 +516,19 @@ class MarkInNull(View):
         return replace(super().prompt(engine, options, request), nulls=(self.parts(options, best, "N/A"),))
 
 
+class NoLead(View):
+    def prompt(self, engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
+        prompt = super().prompt(engine, options, request)
+        return replace(prompt, parts=(Lines(("- go\n",)), *prompt.parts))
+
+
+class TwoLeads(View):
+    def prompt(self, engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
+        prompt = super().prompt(engine, options, request)
+        shown, blank = ((Part(f"{said}\n"), Lines(("- go\n",))) for said in ("Now", "N/A"))
+        return replace(prompt, parts=(*shown, *prompt.parts), nulls=tuple((*blank, *null) for null in prompt.nulls))
+
+
 class NoMark(View):
     def prompt(self, engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
         return Prompt(self.parts(options, None, request), (self.parts(options, None, "N/A"),))
@@ -546,6 +559,8 @@ VIEWS: list[tuple[View, str, str]] = [
     (SameNull(), "Null prompts are blank", "a null prompt is the prompt itself"),
     (RequestInNull(), "Null prompts are blank", "the null prompt holds the request"),
     (MarkInNull(), "Null prompts are blank", "a null prompt tells which option is best"),
+    (NoLead(), "Null prompts are blank", "nothing before its lines without an order"),
+    (TwoLeads(), "Null prompts are blank", r"its lines behind 'N/A\\n', the prompt behind 'Now\\n'"),
     (NoMark(), "Null prompts are blank", "the prompt does not say which option is best"),
     (Trusting(), "A request cannot hold a control token", "a request belongs into a Part that is not trusted"),
     (Chatty(), "Prompts keep to the token budget", r"6\d\d tokens on qwen2; the budget is 1 to 512"),
@@ -558,7 +573,7 @@ VIEWS: list[tuple[View, str, str]] = [
 def test_a_fault_of_the_view_is_found(
     view: View, check: str, message: str, vocabularies: dict[str, Vocabulary]
 ) -> None:
-    """Nine views, each wrong in one way."""
+    """Eleven views, each wrong in one way."""
     found = faults(check_cartridge(sound(view=view), vocabularies=vocabularies, steps=30))
     assert re.search(message, found[check]), found
 

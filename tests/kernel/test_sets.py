@@ -455,3 +455,27 @@ def test_scores_do_not_depend_on_what_is_stored(tiny_models: dict[str, Path], ar
     assert len(long.memory.stored.sequences) == 16
     for kernel in (long, short):
         kernel.close()
+
+
+@pytest.mark.model
+def test_options_of_a_choice_may_be_shown_as_a_set(model: Kernel) -> None:
+    """`listed`: in any order one choice with one score each; prompt and null prompt read the same lines."""
+    options = ["heater warmer", "heater cooler", "music play"]
+    null = "Request: N/A\nCommand:"
+    model.memory.reset()
+    found = [
+        model.choose("Request: I'm freezing\nCommand:", order, null=null, listed=True)
+        for order in itertools.permutations(options)
+    ]
+    assert len({tuple(sorted(zip(d.texts, d.scores.tolist(), strict=True))) for d in found}) == 1
+    assert len({d.text for d in found}) == 1
+    assert [(d.line_misses, d.line_hits) for d in found[:2]] == [(3, 0), (0, 3)]
+    main, read = found[0].prompt, found[0].nulls[0]
+    assert isinstance(main, Listed)
+    assert isinstance(read, Listed)
+    assert (main.lead, main.lines) == (read.lead, read.lines)
+    assert model.vocabulary.join(main.lead) == b"Options:\n- none\n"
+    shown = sorted(map(model.vocabulary.join, main.lines))
+    assert shown == [f"- {option}\n".encode() for option in sorted(options)]
+    plain = model.choose("Request: I'm freezing\nCommand:", options, null=null)
+    assert not isinstance(plain.prompt, Listed)
