@@ -245,6 +245,22 @@ def shares() -> Lines:
 
 
 @table
+def serving() -> Lines:
+    """How many requests a server answers."""
+    kinds = {"home": "a command of `home`", "tools": "a call of a tool", "choose": "one of five texts"}
+    yield ["request", "clients", "shared passes", "answers a second", "median", "passes, tokens a decision", "wrong"]
+    for kind, rows in result("serve")["rows"].items():
+        for row in rows:
+            shared = percent(row["decisions_shared"], row["decisions"]) if row["shared_at_most"] > 1 else "off"
+            numbers = (
+                f"{row['answers_a_second']:.1f}",
+                seconds(row["median_s"]),
+                f"{row['passes_a_decision']:.2f}, {row['tokens_a_decision']:.0f}",
+            )
+            yield [kinds[kind], str(row["clients"]), shared, *numbers, str(row["wrong"])]
+
+
+@table
 def planner() -> Lines:
     """How long the planner takes."""
     yield ["opcodes", "part", "median", "p99"]

@@ -46,11 +46,28 @@ AT_HOME = (
 )
 WITH_TOOLS = (
     "how warm will it be in Paris?",
-    "wake me at seven",
+    "set an alarm at 7",
     "weather in Oslo for three days",
-    "alarm at 6",
+    "note: buy milk",
     "is it raining in Rome",
 )
+
+LISTED = [
+    {"type": "function", "function": {"name": name, "description": told, "parameters": parameters}}
+    for name, told, parameters in (
+        (
+            "getWeather",
+            "The weather of a city.",
+            {
+                "properties": {"city": {"enum": ["Paris", "Oslo", "Rome"]}, "days": {"enum": [1, 2, 3]}},
+                "required": ["city", "days"],
+            },
+        ),
+        ("set-alarm", "Set an alarm.", {"properties": {"hour": {"type": "integer", "minimum": 0, "maximum": 23}}}),
+        ("note", "Write a note.", {"properties": {"text": {"type": "string", "maxLength": 12}}, "required": ["text"]}),
+    )
+]
+"""Names that are no methods, values that can be listed, one that may be missing, and a text."""
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +82,7 @@ def served(smollm2_path: Path) -> Iterator[SimpleNamespace]:
         lambda name: kernel,
         rule=EXACT,
         cartridges=(load("home"),),
+        specs=("home",),
         limits=limits,
     )
     with bind("127.0.0.1", 0) as listening:
@@ -139,21 +157,21 @@ def test_calls_of_a_cartridge_are_those_of_its_session(served: SimpleNamespace) 
 
 
 def test_calls_of_a_tool_list_are_those_of_the_command_call(
-    served: SimpleNamespace, call: Any, weather_tools: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    served: SimpleNamespace, call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ten calls: five requests with tools, of which `import` has made a cartridge for the command."""
     monkeypatch.chdir(tmp_path)
-    Path("tools.json").write_text(json.dumps(weather_tools))
+    Path("tools.json").write_text(json.dumps(LISTED))
     assert CliRunner().invoke(app, ["import", "tools.json", "-o", "tools"]).exit_code == 0
-    methods = {"getweather": "getWeather", "set_alarm": "set_alarm"}
+    methods = {"getweather": "getWeather", "set-alarm": "set-alarm", "note": "note"}
     seen = set()
     for request in WITH_TOOLS:
         method, arguments = call("./tools", request)
         for stream in (False, True):
-            fields = {"model": "smollm2", "messages": user(request), "tools": weather_tools}
+            fields = {"model": "smollm2", "messages": user(request), "tools": LISTED}
             assert answered(served.client, stream, **fields) == (methods[method], arguments)
         seen.add((method, *arguments.values()))
-    assert len(seen) > 3
+    assert len(seen) > 2
 
 
 def test_a_named_tool_is_the_one_that_is_called(served: SimpleNamespace, weather_tools: Any) -> None:
