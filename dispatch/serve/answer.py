@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import codecs
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dispatch.serve.commands import Commands, logarithm
@@ -17,10 +17,12 @@ from dispatch.serve.queue import Place
 from dispatch.serve.services import Services
 from dispatch.serve.toolset import Toolset
 from dispatch.serve.values import Asked
+from dispatch.session.told import NOTHING_MEANT, body, not_legal
 from dispatch.wire.open_arguments import Call
 from dispatch.wire.value import TOKENS as VALUE_TOKENS
 from kernel.api import Kernel
 from kernel.choose.decision import Decision
+from kernel.choose.outcome import Outcome, Thresholds
 from kernel.choose.question import Question
 from kernel.memory.listed import flat_of
 from kernel.prompt import Prompt
@@ -98,6 +100,7 @@ class Wanted:
     place: Place
     form: ChatForm
     talk: Talk
+    always: bool
 
     async def call(self, answer: Answer, toolset: Toolset) -> None:
         """Choose a tool and write its arguments, exactly as the command `call` does."""
@@ -112,10 +115,15 @@ class Wanted:
         def which(kernel: Kernel) -> Question:
             question = writers.of(kernel).which(wire, prompt(), services.rule)
             assert question is not None, "methods of the tagged form have names of their own"
-            return question
+            return question if self.always else replace(question, judge=Thresholds())
 
         methods = list(wire.opcodes)
         decision = None if len(methods) == 1 else await self.place.decide(which)
+        if decision is not None:
+            _told(answer, decision, {name: toolset.names[name] for name in decision.texts})
+            if decision.outcome is not Outcome.CHOSEN:
+                answer.prompt_tokens = len(flat_of(decision.prompt))
+                return
         cartridge, method = methods[0 if decision is None else decision.index]
         answer.tool = toolset.names[method]
         teller = Teller(answer, Argument(f"<|call|>{cartridge}.{method} "))
@@ -138,29 +146,23 @@ class Wanted:
             return called
 
         called = await self.place.run(fill)
-        self._told(answer, called.written, "tool_calls", toolset.notes)
-        if decision is not None:
-            shares = zip(decision.texts, decision.shares.tolist(), strict=True)
-            answer.kernel["tools"] = {toolset.names[name]: round(share, 4) for name, share in shares if share == share}
-            answer.kernel["margin"] = decision.margin if math.isfinite(decision.margin) else None
-            answer.kernel["passes"] += decision.passes
-            answer.kernel["tokens_evaluated"] += decision.tokens_evaluated
+        self._written(answer, called.written, "tool_calls", toolset.notes)
 
     async def command(self, answer: Answer, commands: Commands, tools: Sequence[str] | None) -> None:
         """Choose a command of a cartridge, as a session of it does; `tools` are those that may be called."""
         request, form = self.talk.request, self.form
-        decision = await self.place.decide(lambda kernel: commands.question(kernel, request, tools))
+        always = self.always
+        decision = await self.place.decide(lambda kernel: commands.question(kernel, request, tools, always=always))
+        _told(answer, decision, {text: body(text) for text in decision.texts})
+        answer.prompt_tokens = len(flat_of(decision.prompt))
+        if decision.outcome is not Outcome.CHOSEN:
+            return
         made, said = await self.place.run(lambda kernel: commands.instruction(kernel, decision))
         answer.tool, answer.finish = commands.names[made.method], "tool_calls"
-        answer.prompt_tokens, answer.completion_tokens = len(flat_of(decision.prompt)), len(said.ids)
+        answer.completion_tokens = len(said.ids)
         answer.pieces.put_nowait(Delta(made.arguments, (commands.token(decision, form.top or 0),)))
-        answer.kernel |= {
-            "commands": {text.strip().split("\n")[0]: round(p, 4) for text, p in decision.probabilities.items()},
-            "margin": decision.margin if math.isfinite(decision.margin) else None,
-            "legal_mass": decision.legal_mass,
-            "passes": said.passes,
-            "tokens_evaluated": said.tokens_evaluated,
-        }
+        answer.kernel |= {"passes": said.passes, "tokens_evaluated": said.tokens_evaluated}
+        answer.kernel["confirm"] = any(o.confirm for o in commands.cartridge.opcodes if o.method == made.method)
 
     async def value(self, answer: Answer, asked: Asked) -> None:
         """Write a value of a schema."""
@@ -182,17 +184,17 @@ class Wanted:
             pieces.finish(written.ids)
             return written
 
-        self._told(answer, await self.place.run(fill), "stop", asked.notes)
+        self._written(answer, await self.place.run(fill), "stop", asked.notes)
 
-    def _told(self, answer: Answer, written: Written, finish: str, notes: Sequence[str]) -> None:
+    def _written(self, answer: Answer, written: Written, finish: str, notes: Sequence[str]) -> None:
         answer.completion_tokens = len(written.ids)
         answer.finish = "length" if written.closed else finish
         answer.kernel |= {
             "chosen_tokens": written.chosen,
             "forced_tokens": written.forced,
             "closed_tokens": written.closed,
-            "passes": written.cost.passes,
-            "tokens_evaluated": written.cost.tokens,
+            "passes": answer.kernel.get("passes", 0) + written.cost.passes,
+            "tokens_evaluated": answer.kernel.get("tokens_evaluated", 0) + written.cost.tokens,
         }
         if notes:
             answer.kernel["notes"] = list(notes)
@@ -204,3 +206,27 @@ class Wanted:
         top = [(toolset.names[text].encode(), logarithm(share)) for share, text in known[: self.form.top or 0]]
         chosen = decision.texts[decision.position]
         return Token(toolset.names[chosen].encode(), logarithm(decision.probability), tuple(top))
+
+
+def _told(answer: Answer, decision: Decision, names: Mapping[str, str]) -> None:
+    """Say what the kernel knows of a choice; where nothing was chosen, the answer is a sentence that says why.
+
+    Args:
+        names: what each text of the decision is called.
+    """
+    answer.kernel |= {
+        "outcome": decision.outcome.value,
+        "close": [names[text] for text in decision.close],
+        "choices": {names[text]: round(share, 4) for text, share in decision.probabilities.items() if share == share},
+        "margin": decision.margin if math.isfinite(decision.margin) else None,
+        "legal_mass": decision.legal_mass,
+        "passes": decision.passes,
+        "tokens_evaluated": decision.tokens_evaluated,
+    }
+    said = {
+        Outcome.NONE: NOTHING_MEANT,
+        Outcome.UNSURE: f"nothing was done: {' or '.join(answer.kernel['close'])}?",
+        Outcome.NOT_LEGAL: not_legal(decision.preferred_text or ""),
+    }
+    if decision.outcome in said:
+        answer.pieces.put_nowait(Delta(said[decision.outcome]))

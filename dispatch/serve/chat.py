@@ -62,8 +62,8 @@ class Head:
 async def _make(services: Services, form: ChatForm, talk: Talk, answer: Answer) -> None:
     """Make the answer, at a place in the queue."""
     with services.queue.place() as place:
-        wanted = Wanted(services, place, form, talk)
         found = await asyncio.to_thread(select, services, form)
+        wanted = Wanted(services, place, form, talk, found.choice == "required")
         calls = found.choice == "required" or (found.choice == "auto" and not talk.results)
         if found.commands is not None and calls:
             await wanted.command(answer, found.commands, found.only)

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from dispatch.serve.errors import RequestError
 from dispatch.serve.pieces import Token
+from dispatch.session.judging import judge_for
 from dispatch.session.model_player import ModelPlayer
 from dispatch.session.situation import Leaf, Situation, situation
 from dispatch.wire.form import FORMS
@@ -49,10 +50,18 @@ class Commands:
                     code="unknown_tool",
                 )
 
-    def question(self, kernel: Kernel, request: str, tools: Sequence[str] | None) -> Question:
-        """Return what a request asks; `tools` are the commands that may be called, None is all."""
+    def question(self, kernel: Kernel, request: str, tools: Sequence[str] | None, *, always: bool) -> Question:
+        """Return what a request asks.
+
+        Args:
+            tools: the commands that may be called; None is all.
+            always: choose, also where nothing seems to be meant.
+        """
         player, seen = self._of(kernel), self._situation(request, tools)
-        return player.question(seen, kernel.ids(seen.prompt))
+        question = player.question(seen, kernel.ids(seen.prompt))
+        # where everything is legal nothing is beyond it, and decisions that do not look there share passes
+        beyond = question.beyond and len(question.legal) < len(player.opcodes)
+        return replace(question, beyond=beyond, judge=None if always else judge_for(kernel, [self.cartridge]))
 
     def instruction(self, kernel: Kernel, decision: Decision) -> tuple[Instruction, Decision]:
         """Return what was decided; open arguments are written now."""

@@ -86,7 +86,7 @@ def test_log_probabilities_are_those_among_the_legal_tokens(
     assert {each["token"] for each in tool["top_logprobs"]} == {"getWeather", "set_alarm"}
     assert sum(np.exp(each["logprob"]) for each in tool["top_logprobs"]) == pytest.approx(1)
     assert tool["token"] == both["choices"][0]["message"]["tool_calls"][0]["function"]["name"]
-    assert both["kernel"]["tools"][tool["token"]] == pytest.approx(np.exp(tool["logprob"]), abs=1e-3)
+    assert both["kernel"]["choices"][tool["token"]] == pytest.approx(np.exp(tool["logprob"]), abs=1e-3)
 
 
 def test_a_value_is_of_its_schema_whatever_the_budget(live: Any) -> None:
@@ -151,6 +151,33 @@ def test_what_was_said_before_stands_in_the_prompt(
     assert [part.text for part in prompt.parts if part.trusted and "<|" in part.text] == []
     end = len(kernel.vocabulary) - 1
     assert end not in kernel.vocabulary.prompt(prompt.parts)
+
+
+def test_a_request_that_means_no_tool_is_answered_with_a_sentence(live: Any, weather_tools: Any) -> None:
+    """As `call` does nothing then. `required` calls all the same."""
+    held = set()
+    for number in range(40):
+        asked = live.chat(f"number {number}", tools=weather_tools)
+        answer = live.ask("POST", "/v1/chat/completions", asked).json
+        choice, outcome = answer["choices"][0], answer["kernel"]["outcome"]
+        if outcome == "chosen":
+            assert choice["finish_reason"] == "tool_calls"
+            continue
+        assert choice["finish_reason"] == "stop"
+        assert "tool_calls" not in choice["message"]
+        assert choice["message"]["content"].startswith("nothing was done: ")
+        assert (outcome == "unsure") == (len(answer["kernel"]["close"]) == 2)
+        if outcome not in held:
+            told = [
+                each["choices"][0]
+                for each in chunks(live.ask("POST", "/v1/chat/completions", asked | {"stream": True}))
+            ]
+            text = "".join(each["delta"].get("content") or "" for each in told)
+            assert (text, told[-1]["finish_reason"]) == (choice["message"]["content"], "stop")
+            called = live.ask("POST", "/v1/chat/completions", asked | {"tool_choice": "required"}).json
+            assert called["choices"][0]["message"]["tool_calls"]
+        held.add(outcome)
+    assert "none" in held
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3, 5, 99])
