@@ -31,6 +31,7 @@ from bench_log import play, record
 from harness import make_parser, publish
 
 from cartridges.tetris import make
+from dispatch.log.compression import SUFFIXES
 from dispatch.log.objects import CartridgeRecord
 from dispatch.log.records import Ending, Header, Outcome
 from dispatch.log.writer import LogWriter
@@ -107,8 +108,8 @@ def resident_mb(pid: int, what: str = "VmRSS") -> float:
     return 0.0
 
 
-def looked_at(path: Path, decisions: int) -> dict[str, Any]:
-    """Return what opening a log and jumping in it takes."""
+def looked_at(path: Path, decisions: int, patience: float) -> dict[str, Any]:
+    """Return what opening a log and jumping in it takes; the check is waited for so many seconds."""
     with serving(str(path)) as (client, pid):
         base = resident_mb(pid)
         place = f"api/s/{path.name}"
@@ -128,6 +129,8 @@ def looked_at(path: Path, decisions: int) -> dict[str, Any]:
         unfinished = client.json(place)["verified"]["state"]
         while (told := client.json(place))["verified"]["state"] == "checking":
             time.sleep(0.5)
+            if time.perf_counter() - started > patience:
+                break
         checked = time.perf_counter() - started
         late = [client.took(f"{place}/d/{n}") for n in jumps]
         shown = sum(client.json(f"{place}/d/{n}")["board_state"] == "shown" for n in jumps)
@@ -139,6 +142,7 @@ def looked_at(path: Path, decisions: int) -> dict[str, Any]:
             "whole_strip_s": round(whole_strip, 3),
             "jump_while_checking_ms": spread(early) if unfinished == "checking" else None,
             "checked_s": round(checked, 1),
+            "checked_decisions": told["verified"]["decisions"],
             "verdict": told["verified"]["state"],
             "jump_ms": spread(late),
             "boards_shown": f"{shown} of {JUMPS}",
@@ -155,8 +159,8 @@ def spread(values: list[float]) -> dict[str, float]:
 
 def live() -> dict[str, Any]:
     """Return how fast a session by chance is played in a server, and what a client that breaks off is told of it."""
-    with serving("robot") as (client, _):
-        body = {"cartridges": ["robot"], "player": "random", "limits": {"decisions": LIVE}, "seed": 1}
+    with serving("home") as (client, _):
+        body = {"cartridges": ["home"], "player": "random", "limits": {"decisions": LIVE}, "seed": 1}
         started = time.perf_counter()
         name = client.json("api/live/start", body)["name"]
         told: list[int] = []
@@ -208,15 +212,19 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--decisions", type=int, default=100_000, help="of the log (default: %(default)s)")
     parser.add_argument("--suffix", action="append", help="of a log: .gz, .zst (default: plain and .gz)")
+    parser.add_argument("--log", type=Path, help="a log of so many decisions that was written before")
+    parser.add_argument("--patience", type=float, default=1e6, help="seconds for the check (default: to its end)")
     given = parser.parse_args()
     found: dict[str, Any] = {"decisions": given.decisions, "logs": {}}
     with tempfile.TemporaryDirectory() as folder:
-        for suffix in given.suffix or ("", ".gz"):
-            path = Path(folder, f"long.jsonl{suffix}")
-            write(path, given.decisions)
-            found["logs"][suffix or "plain"] = looked_at(path, given.decisions)
-            for name, value in found["logs"][suffix or "plain"].items():
-                print(f"{suffix or 'plain':6} {name:24} {value}")
+        for suffix in [given.log.suffix] if given.log else given.suffix or ("", ".gz"):
+            path = given.log or Path(folder, f"long.jsonl{suffix}")
+            if given.log is None:
+                write(path, given.decisions)
+            kind = suffix if suffix in SUFFIXES else "plain"
+            found["logs"][kind] = looked_at(path, given.decisions, given.patience)
+            for name, value in found["logs"][kind].items():
+                print(f"{kind:6} {name:24} {value}", flush=True)
     found["live"] = live()
     for name, value in found["live"].items():
         print(f"live   {name:24} {value}")

@@ -44,8 +44,9 @@ class LogIndex:
         with LogReader(path) as reader:
             self.header: Header = reader.header
         self.source = LogSource(path)
-        while b"\n" not in self.source.read(0, self.source.available()) and self.source.grow():
-            pass  # the header of a compressed log, so that it can be opened as a plain one
+        while self.source.compressed and b"\n" not in self.source.read(0, self.source.available()):
+            if not self.source.grow():  # the header at least, so that the copy can be opened as a log
+                break
         self.columns = Columns()
         self.outcome: Outcome | None = None
         self.complete = False

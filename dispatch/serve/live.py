@@ -202,10 +202,11 @@ class Player:
                 changed.clear()
                 continue
             try:
-                if by_model:
-                    await self._services.run(lambda kernel: session.turns())
-                else:
-                    await run_in_threadpool(session.turns)
+                with self._inspector.sessions.foreground:  # checking what was played has time afterwards
+                    if by_model:
+                        await self._services.run(lambda kernel: session.turns())
+                    else:
+                        await run_in_threadpool(session.turns)
             except RequestError:  # the queue is full
                 await asyncio.sleep(RETRY_SECONDS)
             opened.keeper.poke()
