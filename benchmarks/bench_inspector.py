@@ -37,7 +37,7 @@ from dispatch.log.records import Ending, Header, Outcome
 from dispatch.log.writer import LogWriter
 
 JUMPS = 200
-LIVE = 20_000
+LIVE = 10_000
 """Decisions of the live session."""
 POLL_SECONDS = 0.02
 

@@ -261,6 +261,27 @@ def serving() -> Lines:
 
 
 @table
+def inspector() -> Lines:
+    """How soon a long log is there to be looked at, and whether a fast live session loses an event."""
+    found = result("inspector")
+    yield ["what", "value"]
+    for kind, log in found["logs"].items():
+        size = f"{found['decisions']:,} decisions, {log['bytes'] / 1e6:.0f} MB, {kind}"
+        jump, early = log["jump_ms"], log["jump_while_checking_ms"] or log["jump_ms"]
+        more = log["server_mb_at_most"] - log["server_mb_before"]
+        yield [f"{size}: first rows", f"{log['first_rows_s']:.2f} s"]
+        yield [f"{size}: first strip", f"{log['first_strip_s']:.2f} s"]
+        yield [f"{size}: whole strip", f"{log['whole_strip_s']:.1f} s"]
+        yield ["a jump while it is checked: median, p99", f"{early['median']:.0f} ms, {early['p99']:.0f} ms"]
+        yield ["a jump later: median, p99", f"{jump['median']:.0f} ms, {jump['p99']:.0f} ms"]
+        yield ["memory of the server beyond that of an idle one", f"{more:.0f} MB"]
+    live = found["live"]
+    yield ["live session by chance: decisions a second", f"{live['decisions_per_second']:.0f}"]
+    lost = f"{live['events_lost']} and {live['events_twice']}"
+    yield [f"of {live['decisions']:,} decisions lost, told twice, over {live['streams']} streams", lost]
+
+
+@table
 def planner() -> Lines:
     """How long the planner takes."""
     yield ["opcodes", "part", "median", "p99"]
