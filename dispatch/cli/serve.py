@@ -40,7 +40,7 @@ MOST_SECONDS = 1e9
 
 Things = Annotated[
     list[str] | None,
-    typer.Argument(help="Session logs, a folder of them, cartridges.", metavar="[LOG|FOLDER|CARTRIDGE]..."),
+    typer.Argument(help="Session logs, a folder of them, cartridges.", metavar="LOG|FOLDER|CARTRIDGE"),
 ]
 Host = Annotated[str, typer.Option(help="Address to bind. Beyond this machine it needs --token-file.")]
 Port = Annotated[int, typer.Option(help="Port; 0 is any that is free.", min=0, max=65535)]

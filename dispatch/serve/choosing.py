@@ -33,6 +33,8 @@ class ChooseForm(Form):
     options: Annotated[list[str], Field(min_length=1, max_length=MOST_OPTIONS)]
     null: str | list[str] | None = None
     """The same prompt asking for nothing; several are averaged."""
+    listed: bool | None = None
+    """Whether the options are shown before the prompt, as a set."""
     rule: str | None = None
     """As `--rule`: `calibrated`, `exact`, `greedy`, `sample`, with a parameter such as `sample:0.7`."""
     seed: Annotated[int, Field(ge=0, le=MOST_SEED)] | None = None
@@ -56,7 +58,8 @@ async def choose(request: Request) -> Response:
     rule, judge = _rule(form, services), _judge(form)
 
     def asks(kernel: Kernel) -> Question:
-        return replace(kernel.question(form.prompt, form.options, form.null or (), rule), judge=judge)
+        question = kernel.question(form.prompt, form.options, form.null or (), rule, listed=bool(form.listed))
+        return replace(question, judge=judge)
 
     async def decided() -> Decision:
         async with within(services.limits.answer_seconds):

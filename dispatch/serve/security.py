@@ -19,6 +19,7 @@ from dispatch.loading.error_line import error_line
 from dispatch.serve.access import COOKIE, Access
 from dispatch.serve.errors import RequestError, answer, as_request_error
 from dispatch.serve.limits import Limits
+from kernel.shown import shown
 
 POLICY = "; ".join(
     (
@@ -92,7 +93,7 @@ class Guard:
             if not started:
                 await answer(error)(scope, receive, headed)
         except Exception as error:
-            _log.warning("serve: %s %s: %s", scope["method"], scope["path"], error_line(error))
+            _log.warning("serve: %s %s: %s", scope["method"], shown(scope["path"][:200]), shown(error_line(error)))
             if not started:
                 await answer(as_request_error(error))(scope, receive, headed)
 

@@ -275,6 +275,10 @@ def test_curl_reaches_everything(served: SimpleNamespace) -> None:
     assert found["probability"] == pytest.approx(decision.probability)
     assert {option["text"] for option in found["options"]} == {"shut", "opener"}
     assert "outcome" not in found
+    body = json.dumps({"prompt": "The opposite of open is", "options": ["shut", "opener"], "listed": True})
+    found = json.loads(curl(f"{served.base}/v1/choose", "-H", "Content-Type: application/json", "-d", body))
+    decision = served.kernel.choose("The opposite of open is", ["shut", "opener"], listed=True)
+    assert (found["text"], found["probability"]) == (decision.text, pytest.approx(decision.probability))
     asked = {
         "prompt": "Request: what is the capital of France\nCommand:",
         "options": ["heater warmer", "heater cooler", "music play"],

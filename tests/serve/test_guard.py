@@ -227,15 +227,21 @@ def test_a_head_that_is_too_long_is_refused(live: Any) -> None:
         assert _all(connection)[:12] in (b"HTTP/1.1 400", b"")
 
 
-def test_what_nobody_foresaw_says_nothing_of_the_inside(live: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_nobody_foresaw_says_nothing_of_the_inside(
+    live: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """An error of 500 with its type alone, and the server goes on."""
 
     def broken() -> Callable[[], None]:
         raise ZeroDivisionError("secret of the inside")
 
     monkeypatch.setattr(live.services.queue, "place", broken)
-    reply = live.ask("POST", "/v1/choose", ASKED)
+    with caplog.at_level("WARNING"):
+        reply = live.ask("POST", "/v1/choose", ASKED)
+        assert live.ask("GET", "/%1b%5b2Jx").status == 404
     assert reply.fault == (500, None, "internal_error")
+    assert "ZeroDivisionError" in caplog.text
+    assert "\x1b" not in caplog.text
     assert b"secret" not in reply.body
     assert live.ask("GET", "/healthz").status == 200
 
