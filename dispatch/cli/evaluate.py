@@ -223,8 +223,20 @@ def _show_failed(results: list[Result]) -> None:
 def cartridges_of(name: str) -> list[Cartridge]:
     """Return the cartridges whose requests a set has; none for completions."""
     first = name.split(",")[0]
-    owners = [SETS.get(one, (one.partition("/")[0], ""))[0] for one in dict.fromkeys(first.split("+"))]
+    owners = [_owner(one)[0] for one in dict.fromkeys(first.split("+"))]
     return [_cartridge(owner) for owner in owners if owner != "choose"]
+
+
+def _owner(name: str) -> tuple[str, str]:
+    """Return the cartridge of a set, which may be a folder, and what its further set is called there.
+
+    >>> _owner("hints"), _owner("robot"), _owner("robot/none"), _owner("./mine/none")
+    (('home', 'hints'), ('robot', ''), ('robot', 'none'), ('./mine', 'none'))
+    """
+    if name in SETS:
+        return SETS[name]
+    owner, _, more = name.rpartition("/")
+    return (name, "") if owner in ("", ".", "..") or not more.isidentifier() or Path(name).exists() else (owner, more)
 
 
 def _cases(name: str) -> list[Case]:
@@ -236,7 +248,7 @@ def _cases(name: str) -> list[Case]:
         return list(cases())
     if "+" in name:
         return cases_of_all([_cartridge(one) for one in dict.fromkeys(name.split("+"))])
-    owner, more = SETS.get(name, (name.partition("/")[0], name.partition("/")[2]))
+    owner, more = _owner(name)
     cartridge = _cartridge(owner)
     made = cartridge.more_cases.get(more) if more else cartridge.cases
     if made is None:

@@ -24,7 +24,7 @@ Forked = Callable[..., Any]
 GOOD: dict[str, list[str]] = {
     "run": ["home", "--requests", "requests.txt", "--rule", "exact", "--log", "new.jsonl"],
     "choose": ["-p", "The opposite of open is", "-o", "shut", "-o", "opener"],
-    "call": ["home", "I am cold", "--rule", "exact"],
+    "call": ["home", "I am cold", "--rule", "exact", "--yes"],
     "write": ["--schema", "schema.json", "--max-tokens", "40"],
     "serve": ["home", "--port", "0", "--for", "0.01", "--rule", "exact"],
     "inspect": ["home"],
