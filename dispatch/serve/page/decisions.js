@@ -108,7 +108,10 @@ export class Decisions {
   /** Go to the least sure decision, then to the next of that order each time. */
   async nextLeast(anew = false) {
     const { session } = this;
-    if (this.seeking) return;
+    if (this.seeking) {
+      this.sought = true;
+      return;
+    }
     this.seeking = true;
     const after = !anew && this.leastAt === session.cursor ? this.leastAt : null;
     try {
@@ -118,6 +121,10 @@ export class Decisions {
       // the banner says why
     } finally {
       this.seeking = false;
+    }
+    if (this.sought) {
+      this.sought = false;
+      this.nextLeast();
     }
   }
 

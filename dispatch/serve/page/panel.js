@@ -27,7 +27,7 @@ export class Panel {
       type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "tabpanel", title: `${word} (${i + 1})`, on: { click: () => this.open(name) },
     }, word));
     this.tablist = keepFocus(make("div.tabs", { role: "tablist", "aria-label": "What of this decision", on: { keydown: (event) => this.key(event) } }, ...this.tabs));
-    this.body = make("div.tabpanel", { role: "tabpanel", id: "tabpanel" });
+    this.body = make("div.tabpanel", { role: "tabpanel", id: "tabpanel", tabindex: "0" });
     this.element = make("section.panel", { "aria-label": "Inside the decision" },
       make("div.panelhead", {}, this.title, this.pinNote, this.askAgain), this.pieces.element, this.tablist, this.body);
     this.hub = hub;

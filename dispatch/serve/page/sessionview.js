@@ -66,7 +66,7 @@ export class SessionView {
       make("div.about", {}, make("h1.foreign", {}, inLine(session.name)), this.facts, this.verdict),
       this.notes,
       make("div.stripbox", {}, this.strip.element, make("div.understrip", {}, this.transport.element, stripLegend())),
-      make("div.columns", {}, this.decisions.element, make("section.stagebox", { "aria-label": "Stage" }, this.request, this.stage.element), this.panel.element));
+      make("div.columns", {}, this.decisions.element, make("section.stagebox", { "aria-label": "Stage", tabindex: "0" }, this.request, this.stage.element), this.panel.element));
     const on = (event, act) => session.addEventListener(event, act, { signal: session.signal });
     on("info", () => this.paintInfo());
     on("columns", () => this.paintColumns());

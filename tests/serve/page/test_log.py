@@ -113,10 +113,10 @@ def test_a_link_opens_a_pinned_step_and_the_address_follows(visit: Visits) -> No
     expect(page.get_by_label("Go to decision")).to_have_value("3")
     expect(title).to_have_text("Decision 2, token 1")
     page.keyboard.press("Escape")
-    expect(title).to_have_text("Decision 3, token 1")
+    expect(title).to_contain_text("Decision 3, token")
     expect(page).to_have_url(re.compile(r"#/s/game\.jsonl/d/3$"))
     page.keyboard.press("p")
-    expect(page).to_have_url(re.compile(r"#/s/game\.jsonl/d/3/t/1$"))
+    expect(page).to_have_url(re.compile(r"#/s/game\.jsonl/d/3/t/\d+$"))
 
 
 def test_keys_do_what_the_list_says(visit: Visits) -> None:
