@@ -13,8 +13,10 @@ among literals, a request names one. Sets: `tagged` and `compact`, five keys in 
 a J, L or T; `offered`, the planner's three of a piece, as `run tetris` decides; both again as `numbers`, in the texts
 that they had before they were syllables (`3-1`, four tokens); `literals`, 1,000 names.
 
-`ours calibrated` is the default rule on the prompts of the cartridge. `ours rotations` is what it was before prompts
-could show a set: the list in every rotated order, each with a null prompt of its own. Its prompt is the same text.
+`ours calibrated` is the default rule on the prompts of the cartridge, `ours cold` the same at the beginning of a game:
+the others of ours have made a hundred decisions before, and read most options then. `ours rotations` is what it was
+before prompts could show a set: the list in every rotated order, each with a null prompt of its own. Its prompt is the
+same text.
 
 Peers: see benchmarks/README.md. Run it with nothing else on the machine.
 """
@@ -60,6 +62,9 @@ MARKS = ("Best", "Other")
 """Of the lists of `ours rotations`."""
 WARM = 2
 """Decisions that everybody makes before the clock runs."""
+EARLIER = 100
+"""Decisions of the same game that our contestants have behind them, because what they read of an option stays in memory
+and a session is long; `ours cold` has none. The others keep nothing from one decision to the next but a prefix."""
 TARGETS = {("smollm2", "tagged"): 3.0, ("smollm2", "compact"): 4.0, ("gemma3-270m", "tagged"): 3.0}
 """Decisions a second of `exact`, in those of GBNF."""
 
@@ -149,12 +154,17 @@ def _case(vocabulary: Vocabulary, prompt: Prompt, legal: Sequence[int], wanted: 
     return Case(prompt, tuple(vocabulary.prompt(prompt.parts)), tuple(legal), wanted)
 
 
-def play(players: dict[str, Contestant], literals: Sequence[Literal], cases: Sequence[Case]) -> dict[str, Row]:
-    """Let everybody make every decision, in turns; the first WARM are not counted."""
+def play(
+    players: dict[str, Contestant], literals: Sequence[Literal], cases: Sequence[Case], count: int
+) -> dict[str, Row]:
+    """Let everybody make the last `count` decisions, in turns, after WARM that are not counted."""
     rows = {name: Row() for name in players}
+    earlier, cases = cases[: -count - WARM], cases[-count - WARM :]
     for name, player in players.items():
         try:
             player.use(literals)
+            for case in earlier if player.keeps else ():
+                player.choose(case)
         except Exception as error:
             rows[name].failure = failed(error)
     names = list(players)
@@ -267,8 +277,9 @@ def main() -> None:
         for name in options.sets.split(","):
             if (model, name) in done:
                 continue
-            literals, cases = make_cases(name, vocabulary, options.decisions + WARM, options.seed)
-            rows = play(players, literals, cases) | absent
+            before = EARLIER if name != "literals" else 0
+            literals, cases = make_cases(name, vocabulary, before + options.decisions + WARM, options.seed)
+            rows = play(players, literals, cases, options.decisions) | absent
             table = [told_row(contestant, rows) for contestant in options.contestants.split(",")]
             show(model, name, table, console)
             results.append({"model": model, "set": name, "legal": len(cases[0].legal), "rows": table})

@@ -87,6 +87,8 @@ class Contestant:
     """What the benchmark calls; `use` is for a list of opcodes, `choose` for one decision."""
 
     package = ""
+    keeps = False
+    """Whether it keeps more from one decision to the next than what two prompts begin with."""
 
     def __init__(self, model: Path, threads: int) -> None:
         """Load the model into a context of its own."""
@@ -104,6 +106,7 @@ class Ours(Contestant):
     """This project by one of its rules, as `run` calls it: the prompt is tokenized within the time."""
 
     rule = RuleName.EXACT
+    keeps = True
 
     def __init__(self, model: Path, threads: int) -> None:
         self._kernel = Kernel(LlamaCppBackend(model, n_ctx=N_CTX, threads=threads))
@@ -134,8 +137,16 @@ class OursCalibrated(Ours):
     rule = RuleName.CALIBRATED
 
 
+class OursCold(OursCalibrated):
+    """The same at the beginning of a session."""
+
+    keeps = False
+
+
 class OursRotations(OursCalibrated):
     """The same rule on lists in every rotated order, each with a null prompt of its own."""
+
+    keeps = False
 
     def prompt(self, case: Case) -> Prompt:
         if case.rotated is None:
@@ -290,6 +301,7 @@ CONTESTANTS: dict[str, type[Contestant]] = {
     "ours greedy": OursGreedy,
     "ours exact": Ours,
     "ours calibrated": OursCalibrated,
+    "ours cold": OursCold,
     "ours rotations": OursRotations,
     "gbnf": Gbnf,
     "gbnf whole": GbnfWhole,

@@ -36,6 +36,7 @@ CONTESTANTS = {
     "ours greedy": "greedy",
     "ours exact": "exact",
     "ours calibrated": "calibrated",
+    "ours cold": "calibrated, cold",
     "ours rotations": "calibrated, rotations",
     "gbnf whole": "GBNF",
     "gbnf": "GBNF bodies",
