@@ -166,6 +166,33 @@ def test_prompts_that_contradict_each_other_are_an_error(tmp_path: Path, counter
     index.close()
 
 
+def test_a_jump_in_a_log_of_five_thousand_reads_one_line(tmp_path: Path, counter: SimpleNamespace) -> None:
+    """The index is used while it grows, in slices; a decision costs its own bytes, wherever it stands."""
+    header = counter.write(tmp_path / "log", 1).read_bytes().splitlines(keepends=True)[0]
+    chain = header[-35:-3].decode()
+    lines = [header]
+    for n in range(1, 5001):
+        body = encode(counter.decision(n, counter.engine(), 1)).replace(b'"n":1,', b'"n":%d,' % n, 1)
+        line, chain = seal(body, chain)
+        lines.append(line)
+    (tmp_path / "log").write_bytes(b"".join(lines))
+    index = LogIndex(tmp_path / "log")
+    counts = []
+    while not index.read(0.0):
+        counts.append(index.columns.count)
+        assert index.record(counts[-1]).n == counts[-1]
+    assert 0 < counts[0] < 5000, "it is used before it is whole"
+    assert index.columns.count == 5000
+    read: list[int] = []
+    plain = index.source.read
+    index.source.read = lambda at, length: (read.append(length), plain(at, length))[1]  # type: ignore[method-assign]
+    for n in (1, 2500, 5000):
+        assert index.record(n).n == n
+        assert read.pop() == len(lines[n])
+    assert read == []
+    index.close()
+
+
 def test_a_growing_log_is_read_on_line_by_line(tmp_path: Path, counter: SimpleNamespace) -> None:
     """Half a line is left until its end is there."""
     whole = counter.write(tmp_path / "whole", 12).read_bytes()
