@@ -2,6 +2,7 @@
 
 one legal opcode            -> it is forced, and the model is not asked
 the rule `greedy`           -> `greedy.walk`: one id after the other
+the rule `learned`          -> `by_learned`: every opcode whole, behind one prompt, in one pass
 a tree of up to 1024 tokens -> `score`: every legal opcode whole, behind all prompts, in one pass
 more                        -> `search`: best first, until nothing else can win
 """
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel.choose.beyond import Beyond, beyond, looks, wider_tree
+from kernel.choose.by_learned import choose_learned
 from kernel.choose.decision import Comparison, Decision, decided
 from kernel.choose.greedy import walk
 from kernel.choose.null_cache import NullCache
@@ -74,6 +76,8 @@ class Chooser:
             comparison = self._forced(question)
         elif question.by.name is RuleName.GREEDY:
             comparison, margin = self._greedy(question)
+        elif question.by.name is RuleName.LEARNED and question.learned is not None:
+            comparison, seen = choose_learned(self.scorer, question, question.learned)
         elif (tree := self.scorer.tree(question.opcodes, question.legal)) is not None:
             comparison, seen = self._whole(question, tree)
         else:

@@ -29,8 +29,8 @@ SHARED = 8
 def choose_many(chooser: Chooser, questions: Sequence[Question]) -> list[Decision]:
     """Choose for each question; the answers are those of `Chooser.choose`, in the order of the questions.
 
-    Greedy, searched and watched questions are decided one after the other. The cost of passes that several questions
-    share is told by the first of them.
+    Greedy, learned, searched and watched questions are decided one after the other. The cost of passes that several
+    questions share is told by the first of them.
 
     Raises:
         UsageError, ContextError, LogitsError, BackendError: of a question that has one; nothing is returned then.
@@ -88,7 +88,7 @@ def _tree(chooser: Chooser, question: Question) -> ScoreTree:
 
 def _shares(chooser: Chooser, question: Question) -> bool:
     """Return whether a question is scored whole and asks for nothing that belongs to it alone."""
-    if question.watch is not None or question.beyond or question.by.name is RuleName.GREEDY:
+    if question.watch is not None or question.beyond or question.by.name in (RuleName.GREEDY, RuleName.LEARNED):
         return False
     return len(question.legal) > 1 and chooser.scorer.tree(question.opcodes, question.legal) is not None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kernel.choose.learned import Learned
 from kernel.choose.outcome import Judge
 from kernel.choose.rule import Floats, Rule, RuleName
 from kernel.errors import NoLegalOpcodeError, UsageError
@@ -49,9 +50,11 @@ class Question:
         beyond: whether to find out as well if the model would rather have an opcode that is not legal now. It is, where
             all opcodes can be scored in the same pass, without a judge for a few tokens more only.
         judge: says how the decision ends; None always chooses.
+        learned: what the rule `learned` goes by; that is the rule then, where none is given. Of the prompt and its
+            rotations it reads the one that it was learned behind.
 
     Raises:
-        UsageError: `calibrated` without a null prompt.
+        UsageError: `calibrated` without a null prompt; `learned` where nothing was, or behind another prompt.
         NoLegalOpcodeError: the legal set belongs to another set of opcodes.
     """
 
@@ -64,8 +67,11 @@ class Question:
     watch: Watch | None = field(default=None, repr=False)
     beyond: bool = False
     judge: Judge | None = None
+    learned: Learned | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        if self.by.name is RuleName.LEARNED:
+            object.__setattr__(self, "prompt", self._learned_prompt())
         if self.by.name is RuleName.CALIBRATED and not self.prompt.nulls:
             raise UsageError("the rule 'calibrated' needs at least one null prompt; give one or use 'exact'")
         if self.legal.trie is not self.opcodes.trie:
@@ -74,7 +80,10 @@ class Question:
     @property
     def by(self) -> Rule:
         """The rule that is applied."""
-        return self.rule or Rule(RuleName.CALIBRATED if self.prompt.nulls else RuleName.EXACT)
+        if self.rule is not None:
+            return self.rule
+        plain = RuleName.CALIBRATED if self.prompt.nulls else RuleName.EXACT
+        return Rule(plain if self.learned is None else RuleName.LEARNED)
 
     @property
     def legal(self) -> Subset:
@@ -91,6 +100,14 @@ class Question:
         """The prompt, and behind it the rotations that the rule averages over."""
         return (self.prompt.main, *self.prompt.rotations) if self.nulls else (self.prompt.main,)
 
+    def _learned_prompt(self) -> PromptIds:
+        """Return the one prompt that is read; its null prompts were read when it was learned."""
+        if self.learned is None:
+            raise UsageError("the rule 'learned' needs what was learned from labelled requests; use 'calibrated'")
+        found = self.learned.order((self.prompt.main, *self.prompt.rotations))
+        if found is None:
+            raise UsageError("the prompt is none that was learned behind; learn again, or use 'calibrated'")
+        return PromptIds(found)
 
 def _orders(prompt: Prompted) -> tuple[Prompted, ...]:
     return prompt.orders() if isinstance(prompt, Listed) else (prompt,)

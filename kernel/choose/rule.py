@@ -8,6 +8,7 @@ What the rules mean, for an opcode o behind a prompt p and null prompts n:
   the domain-conditional PMI of Holtzman et al. 2021, arXiv 2104.08315).
 - sample: drawn with the probabilities of `exact` at a temperature, over whole opcodes, not token by token.
 - greedy: the most probable legal token at each branch; the baseline that everybody else ships.
+- learned: what labelled requests have taught is added to the calibrated score; see `learned.py`.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class RuleName(enum.StrEnum):
     EXACT = "exact"
     CALIBRATED = "calibrated"
     SAMPLE = "sample"
+    LEARNED = "learned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Rule:
     """A rule and its parameters.
 
     Args:
-        name: `greedy`, `exact`, `calibrated` or `sample`.
+        name: `greedy`, `exact`, `calibrated`, `sample` or `learned`.
         calibration: 0 (exact) to 1; how much of the null's log-probability is subtracted.
         temperature: of `sample`; above 0.
         seed: of `sample`; decision n of a session draws from (seed, n), so one decision repeats alone.

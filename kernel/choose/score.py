@@ -13,7 +13,7 @@ from kernel.memory.listed import Listed, joined
 from kernel.memory.memory import Memory
 from kernel.memory.passes import Cost, ReadRow, Work
 from kernel.memory.rows import RowReader, Watch
-from kernel.memory.tree import ScoreTree, grow
+from kernel.memory.tree import STEM, ScoreTree, grow
 from kernel.recent import keep, recall
 from kernel.trie.opcodes import OpcodeSet
 from kernel.trie.subset import Subset
@@ -37,6 +37,8 @@ class Scores:
         mass: probability that the whole vocabulary gives to the legal ids at the first branch of the first prompt.
         cost: passes and tokens.
         wider: the same over a larger legal set, where that was asked for.
+        states: float32, shape (prompts, k): logits right behind each prompt, and behind what all leaves begin with, at
+            the ids that the work wants to see.
     """
 
     tree: ScoreTree
@@ -45,6 +47,7 @@ class Scores:
     mass: float
     cost: Cost
     wider: Scores | None = None
+    states: NDArray[np.float32] | None = None
 
     @property
     def leaves(self) -> NDArray[np.int32]:
@@ -82,9 +85,12 @@ class Scorer:
             return self._both(work, watch, wider)
         before, tree = self.memory.cost, work.tree
         values: list[Values] = [{} for _ in work.prompts]
+        states = None if work.seen is None else np.zeros((len(work.prompts), len(work.seen)), np.float32)
 
         def read(stem: int, point: int, row: NDArray[np.float32]) -> None:
             ids = tree.ids_at[point]
+            if states is not None and point == STEM:
+                states[stem] = row[work.seen]
             if watch is None or stem:
                 values[stem][point] = self.rows.log_probabilities(row, ids)
             else:
@@ -93,7 +99,7 @@ class Scorer:
         if not tree.reads:  # a single legal opcode: there is nothing to choose
             return Scores(tree, np.zeros((len(work.prompts), 1)), values, 1.0, Cost())
         evaluate(self.memory, work, read)
-        return scores_of(tree, values, self.memory.cost - before)
+        return replace(scores_of(tree, values, self.memory.cost - before), states=states)
 
     def _both(self, work: Work, watch: Watch | None, wider: ScoreTree) -> Scores:
         tree = work.tree

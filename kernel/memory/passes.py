@@ -125,11 +125,13 @@ class Work:
         prompts: the first is the session's prompt.
         keep: so many of the first prompts stay in memory, where it can hold them: the next decision finds what they
             begin with.
+        seen: ids whose logits right behind each prompt are kept, int32; None keeps none.
     """
 
     prompts: tuple[Prompted, ...]
     tree: ScoreTree
     keep: int = 1
+    seen: NDArray[np.int32] | None = None
 
 
 @dataclass(frozen=True, slots=True)
