@@ -17,13 +17,14 @@ from kernel.backends.base import Backend
 from kernel.choose.aio import AsyncCalls
 from kernel.choose.chooser import Chooser
 from kernel.choose.decision import Decision
+from kernel.choose.learned import Learned, unordered
 from kernel.choose.many import choose_many
 from kernel.choose.null_cache import NULLS_KEPT, NullCache
 from kernel.choose.options import asked, option_literals
 from kernel.choose.outcome import Judge
 from kernel.choose.question import PromptIds, Question
-from kernel.choose.rule import Rule
-from kernel.errors import BuildError
+from kernel.choose.rule import Rule, RuleName
+from kernel.errors import BuildError, StoreError
 from kernel.memory.listed import Listed
 from kernel.memory.memory import Memory
 from kernel.models.catalogue import cache_dir
@@ -65,6 +66,7 @@ class Kernel(AsyncCalls):
             nulls = NullCache(cache / "nulls", f"{backend.fingerprint} {version('llama-cpp-python')}", _log.warning)
         self._chooser = Chooser(self.memory, nulls)
         self._sets: OrderedDict[tuple[Literal, ...], OpcodeSet] = OrderedDict()
+        self._learned: dict[str, Learned] = {}
         self._given: Path | None = None
         # null prompts mostly stay the same, and there may be a hundred of them; leads and lines come again
         self._known_ids = lru_cache(NULLS_KEPT)(lambda parts, start: tuple(self.vocabulary.prompt(parts, start=start)))
@@ -200,13 +202,38 @@ class Kernel(AsyncCalls):
         each = tuple(self._known_ids((Part(text, trusted=lines.trusted),), False) for text in lines.texts)
         return Listed(self._known_ids(lead, True), each, self._known_ids(question, False))
 
+    def teach(self, learned: Learned) -> None:
+        """Take what was learned: from now on the rule `learned` goes by it for its opcodes.
+
+        Raises StoreError where it was learned for another model.
+        """
+        mine = (self.backend.fingerprint, self.vocabulary.fingerprint)
+        if (learned.keys.model, learned.keys.tokenizer) != mine:
+            raise StoreError(f"that was learned for the model {learned.keys.model!r}, and this is {mine[0]!r}")
+        self._learned[learned.keys.opcodes] = learned
+
+    def learned_of(self, opcodes: OpcodeSet, prompt: PromptIds | None = None) -> Learned | None:
+        """Return what was learned of some opcodes, behind a prompt where one is given; None where nothing was."""
+        if not self._learned:
+            return None
+        found = self._learned.get(unordered([literal.body for literal in opcodes.literals]))
+        if found is None or (prompt is not None and found.order((prompt.main, *prompt.rotations)) is None):
+            return None
+        return found
+
     def decide(self, question: Question) -> Decision:
         """Choose among the legal opcodes of a compiled set; see `Chooser.choose` for the errors."""
-        return self._chooser.choose(question)
+        return self._chooser.choose(self._taught(question))
 
     def decide_many(self, questions: Sequence[Question]) -> list[Decision]:
         """Decide each question, in the same passes where their options are few or alike; see `choose_many`."""
-        return choose_many(self._chooser, questions)
+        return choose_many(self._chooser, [self._taught(question) for question in questions])
+
+    def _taught(self, question: Question) -> Question:
+        """Return a question under the rule `learned` with what was learned of its opcodes."""
+        if question.by.name is not RuleName.LEARNED or question.learned is not None:
+            return question
+        return replace(question, learned=self.learned_of(question.opcodes))
 
     def close(self) -> None:
         """Free the model's memory, when the decision that is being made is made. What comes later is a BackendError."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, Self
 
 from kernel.opcode import Instruction, Opcode
@@ -148,5 +149,7 @@ class Cartridge:
     cases: Callable[[], Sequence[Case]] | None = field(default=None, compare=False)
     more_cases: Mapping[str, Callable[[], Sequence[Case]]] = field(default_factory=dict, compare=False)
     """Further labelled sets by name, such as a harder one. `cases` is the set that is meant when none is named."""
+    learned: Path | None = field(default=None, compare=False)
+    """A folder of files that `learn` wrote, for requests to this cartridge, alone or with others."""
     options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     """What its maker was called with, so that a replay can call it again."""

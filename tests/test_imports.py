@@ -32,6 +32,7 @@ RANKS = {
     "kernel.choose": 5,
     "kernel.write": 5,
     "kernel.api": 6,
+    "kernel.learn": 7,
     "kernel": 7,
     "cartridges.kit": 8,
     "cartridges": 9,
@@ -60,6 +61,8 @@ HEAVY = {
     "starlette": ("dispatch/serve/",),
     "uvicorn": ("dispatch/serve/",),
     "sse_starlette": ("dispatch/serve/",),
+    "sklearn": ("kernel/learn/fit.py",),
+    "scipy": ("kernel/learn/fit.py",),
 }
 """Imported there only, so that nothing else needs it installed; the runtime inside a function, as it takes a while."""
 

@@ -54,6 +54,7 @@ def make(opcodes: Set = "commands") -> Cartridge:
         view=HomeView(),
         takes_requests=True,
         guide=GUIDE if labelled else TYPED_GUIDE,
+        learned=Path(__file__).with_name("learned") if labelled else None,
         cases=partial(requests, CASES, GUIDE) if labelled else None,
         more_cases=_more() if labelled else {"none": _nothing_typed},
         options={} if labelled else {"opcodes": opcodes},

@@ -39,6 +39,7 @@ def make() -> Cartridge:
         planner=RobotPlanner(),
         takes_requests=True,
         guide=GUIDE,
+        learned=Path(__file__).with_name("learned"),
         cases=partial(requests, CASES, GUIDE),
         more_cases={
             "states": lambda: states(STATES, make()),

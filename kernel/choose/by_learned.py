@@ -6,7 +6,6 @@ import numpy as np
 
 from kernel.choose.beyond import Beyond
 from kernel.choose.decision import Comparison
-from kernel.choose.learned import Learned
 from kernel.choose.outcome import gains
 from kernel.choose.question import Question
 from kernel.choose.score import Scorer
@@ -14,16 +13,18 @@ from kernel.errors import UsageError
 from kernel.memory.passes import Work
 
 
-def choose_learned(scorer: Scorer, question: Question, learned: Learned) -> tuple[Comparison, Beyond | None]:
+def choose_learned(scorer: Scorer, question: Question) -> tuple[Comparison, Beyond | None]:
     """Return the comparison of the legal opcodes, and what is beyond them.
 
     Every opcode is scored even where few are legal: what was learned compares them all, from the same first branch on.
 
     Raises:
-        UsageError: there are too many opcodes to be scored whole.
+        UsageError: nothing was learned of these opcodes, or they are too many to be scored whole.
         ContextError, LogitsError, BackendError.
     """
-    opcodes, by = question.opcodes, question.by
+    opcodes, by, learned = question.opcodes, question.by, question.learned
+    if learned is None:
+        raise UsageError("the rule 'learned' needs what was learned of these opcodes by this model; use 'calibrated'")
     whole, narrow = scorer.tree(opcodes, opcodes.everything), scorer.tree(opcodes, question.legal)
     if whole is None or narrow is None:
         raise UsageError(f"{len(opcodes)} opcodes are too many for the rule 'learned'; use 'calibrated'")

@@ -76,8 +76,8 @@ class Chooser:
             comparison = self._forced(question)
         elif question.by.name is RuleName.GREEDY:
             comparison, margin = self._greedy(question)
-        elif question.by.name is RuleName.LEARNED and question.learned is not None:
-            comparison, seen = choose_learned(self.scorer, question, question.learned)
+        elif question.by.name is RuleName.LEARNED:
+            comparison, seen = choose_learned(self.scorer, question)
         elif (tree := self.scorer.tree(question.opcodes, question.legal)) is not None:
             comparison, seen = self._whole(question, tree)
         else:

@@ -56,15 +56,24 @@ class Keys:
 
     @classmethod
     def of(cls, model: str, vocabulary: Vocabulary, opcodes: OpcodeSet) -> Self:
-        """Return the keys of a model by its fingerprint, its vocabulary, and opcodes: their bodies in any order."""
-        digest = hashlib.blake2b(digest_size=16)
-        for body in sorted(literal.body for literal in opcodes.literals):
-            digest.update(len(body.encode()).to_bytes(4) + body.encode())
-        return cls(model, vocabulary.fingerprint, f"b2:{digest.hexdigest()}")
+        """Return the keys of a model by its fingerprint, its vocabulary, and opcodes."""
+        return cls(model, vocabulary.fingerprint, unordered([literal.body for literal in opcodes.literals]))
 
     def as_json(self) -> dict[str, str]:
         """Return them by name."""
         return {"model": self.model, "tokenizer": self.tokenizer, "opcodes": self.opcodes}
+
+
+def unordered(bodies: Sequence[str]) -> str:
+    """Return `b2:` and a hash of the bodies of opcodes, the same in any order.
+
+    >>> unordered([" go", " stop"]) == unordered([" stop", " go"]) != unordered([" stop go"])
+    True
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for body in sorted(bodies):
+        digest.update(len(body.encode()).to_bytes(4) + body.encode())
+    return f"b2:{digest.hexdigest()}"
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ class Question:
             rotations it reads the one that it was learned behind.
 
     Raises:
-        UsageError: `calibrated` without a null prompt; `learned` where nothing was, or behind another prompt.
+        UsageError: `calibrated` without a null prompt; `learned` behind a prompt that nothing was learned behind.
         NoLegalOpcodeError: the legal set belongs to another set of opcodes.
     """
 
@@ -70,8 +70,8 @@ class Question:
     learned: Learned | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if self.by.name is RuleName.LEARNED:
-            object.__setattr__(self, "prompt", self._learned_prompt())
+        if self.by.name is RuleName.LEARNED and self.learned is not None:
+            object.__setattr__(self, "prompt", self._learned_prompt(self.learned))
         if self.by.name is RuleName.CALIBRATED and not self.prompt.nulls:
             raise UsageError("the rule 'calibrated' needs at least one null prompt; give one or use 'exact'")
         if self.legal.trie is not self.opcodes.trie:
@@ -100,11 +100,9 @@ class Question:
         """The prompt, and behind it the rotations that the rule averages over."""
         return (self.prompt.main, *self.prompt.rotations) if self.nulls else (self.prompt.main,)
 
-    def _learned_prompt(self) -> PromptIds:
+    def _learned_prompt(self, learned: Learned) -> PromptIds:
         """Return the one prompt that is read; its null prompts were read when it was learned."""
-        if self.learned is None:
-            raise UsageError("the rule 'learned' needs what was learned from labelled requests; use 'calibrated'")
-        found = self.learned.order((self.prompt.main, *self.prompt.rotations))
+        found = learned.order((self.prompt.main, *self.prompt.rotations))
         if found is None:
             raise UsageError("the prompt is none that was learned behind; learn again, or use 'calibrated'")
         return PromptIds(found)

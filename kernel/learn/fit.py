@@ -211,20 +211,23 @@ def _basis(states: Floats, most: int = 200) -> tuple[Floats, float]:
 
 
 def _optimize() -> Any:
-    return _imported("scipy.optimize")
+    try:
+        from scipy import optimize
+    except ImportError as error:
+        raise _missing(error) from error
+    return optimize
 
 
 def _linear_model() -> Any:
-    return _imported("sklearn.linear_model")
-
-
-def _imported(name: str) -> Any:
-    import importlib
-
     try:
-        return importlib.import_module(name)
+        from sklearn import linear_model
     except ImportError as error:
-        raise UsageError(f"to learn takes the extra [learn], which has {name}: {error}") from error
+        raise _missing(error) from error
+    return linear_model
+
+
+def _missing(error: ImportError) -> UsageError:
+    return UsageError(f"to learn takes scikit-learn ({error}): install cartridge-kernel[learn]")
 
 
 def accuracy(scores: Floats, labels: Sequence[int] | NDArray[np.intp]) -> float:
