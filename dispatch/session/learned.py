@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 def file_name(kernel: Kernel, cartridges: Sequence[Cartridge]) -> str:
-    """Return how a learned file is called: the cartridges in the order of their names, and a part of the model's hash."""
+    """Return how a learned file is called: the cartridges by name, in that order, and a part of the model's hash."""
     names = "+".join(sorted(cartridge.name for cartridge in cartridges))
     return f"{names}-{kernel.backend.fingerprint.removeprefix('b2:')[:8]}{SUFFIX}"
 

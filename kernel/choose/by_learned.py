@@ -37,9 +37,9 @@ def choose_learned(scorer: Scorer, question: Question) -> tuple[Comparison, Beyo
     order = np.argsort(learned.columns(opcodes)[seen.leaves])  # opcodes by column
     leaves, raw = seen.leaves[order], seen.log_probabilities[0][order]
     found = learned.scores(np.arange(len(leaves)), raw, state)
-    head, tail = len(learned.head), len(learned.tail)
-    request = question.prompt.main[head : len(question.prompt.main) - tail]
-    meant = learned.meant(request, raw, found, state)
+    main = question.prompt.main
+    assert isinstance(main, tuple), "the question has taken the prompt that was learned behind"
+    meant = learned.meant(learned.request(main), raw, found, state)
 
     legal = np.isin(leaves, question.legal.leaves())
     places = np.flatnonzero(legal)[np.argsort(leaves[legal])]

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from kernel.choose.outcome import Thresholds, gains
 from kernel.choose.rule import Floats
 from kernel.errors import StoreError, UsageError
+from kernel.memory.listed import Prompted
 from kernel.memory.passes import Ids
 from kernel.text.vocabulary import Vocabulary
 from kernel.trie.arrays import Kind, read_arrays, write_arrays
@@ -108,13 +109,19 @@ class Learned:
     thresholds: Thresholds = field(default_factory=Thresholds)
     about: Mapping[str, Any] = field(default_factory=dict)
 
-    def order(self, orders: Sequence[Ids]) -> Ids | None:
+    def order(self, orders: Sequence[Prompted]) -> Ids | None:
         """Return the first prompt that stands between the head and the tail, or None."""
         head, tail = len(self.head), len(self.tail)
         for ids in orders:
-            if len(ids) > head + tail and ids[:head] == self.head and ids[len(ids) - tail :] == self.tail:
+            if not isinstance(ids, tuple) or len(ids) <= head + tail:
+                continue
+            if ids[:head] == self.head and ids[len(ids) - tail :] == self.tail:
                 return ids
         return None
+
+    def request(self, ids: Ids) -> Ids:
+        """Return what stands between the head and the tail."""
+        return ids[len(self.head) : len(ids) - len(self.tail)]
 
     def scores(self, columns: NDArray[np.intp], raw: Floats, state: Floats) -> Floats:
         """Return the score of each opcode, of which the highest wins; their softmax is the probability.

@@ -107,5 +107,6 @@ class Question:
             raise UsageError("the prompt is none that was learned behind; learn again, or use 'calibrated'")
         return PromptIds(found)
 
+
 def _orders(prompt: Prompted) -> tuple[Prompted, ...]:
     return prompt.orders() if isinstance(prompt, Listed) else (prompt,)

@@ -15,7 +15,7 @@ from kernel.choose.score import Scorer
 from kernel.contract import Case
 from kernel.errors import UsageError
 from kernel.memory.passes import Ids, Work
-from kernel.prompt import Part, Prompt
+from kernel.prompt import Part, Piece, Prompt
 from kernel.trie.opcodes import Literal, OpcodeSet
 
 STATE_IDS = 1024
@@ -69,14 +69,16 @@ def learned_form(prompt: Prompt) -> tuple[tuple[Part, ...], tuple[tuple[Part, ..
 
     Raises UsageError for a prompt that is no request between two pieces of template text.
     """
-    orders = (prompt.parts, *prompt.rotations)
-    for parts in orders:
-        if [part.trusted for part in parts] != [True, False, True]:
-            raise UsageError(
-                "only a prompt that has a request between two pieces of template text can be learned behind"
-            )
+    orders = [_plain(parts) for parts in (prompt.parts, *prompt.rotations)]
     chosen = next((parts for parts in orders if parts[0].text.startswith(EXAMPLES)), orders[0])
-    return chosen, tuple(null for null in prompt.nulls if null[0] == chosen[0])
+    return chosen, tuple(null for null in map(_plain, prompt.nulls) if null[0] == chosen[0])
+
+
+def _plain(parts: tuple[Piece, ...]) -> tuple[Part, ...]:
+    found = tuple(part for part in parts if isinstance(part, Part))
+    if len(found) != len(parts) or [part.trusted for part in found] != [True, False, True]:
+        raise UsageError("to learn takes a prompt that is a request between two pieces of template text")
+    return found
 
 
 def features(

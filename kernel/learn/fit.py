@@ -39,7 +39,7 @@ class Settings:
         state, words: how much these count there, beside signals of variance 1.
     """
 
-    penalty: float = 0.03
+    penalty: float = 0.1
     cost: float = 1.0
     state: float = 3.0
     words: float = 2.0
@@ -64,13 +64,18 @@ class Fit:
     Args:
         found: their features.
         labels: the column of each one's answer, -1 where nothing should answer it.
+        of_guide: so many of the last are the guide's own requests. They are the null prompts as well, which takes their
+            likelihood off the null's mean, so they teach what is meant but not whether anything is.
 
     Raises:
         UsageError: scikit-learn is not installed, or there is no request with an answer.
     """
 
-    def __init__(self, found: Features, labels: NDArray[np.intp], settings: Settings | None = None) -> None:
+    def __init__(
+        self, found: Features, labels: NDArray[np.intp], settings: Settings | None = None, of_guide: int = 0
+    ) -> None:
         self.found, self.labels, self.settings = found, labels, settings or Settings()
+        self.asked = np.arange(len(labels)) < len(labels) - of_guide
         if not (labels >= 0).any():
             raise UsageError("there is no labelled request with an answer to learn from")
         self.states = centred(found.states)
@@ -108,7 +113,7 @@ class Fit:
 
     def thresholds(self, crossed: Crossed) -> Thresholds:
         """Return the thresholds that hold back HELD_BACK of what cross-validation answers rightly."""
-        right = (self.labels >= 0) & (crossed.scores.argmax(axis=1) == self.labels)
+        right = self.asked & (self.labels >= 0) & (crossed.scores.argmax(axis=1) == self.labels)
         if not right.any():
             return Thresholds()
         best = np.sort(crossed.scores, axis=1)
@@ -176,6 +181,7 @@ class Fit:
         self, rows: NDArray[np.intp], scores: Floats
     ) -> tuple[tuple[NDArray[np.int32], Floats], tuple[Floats, Floats, float]]:
         """Fit whether anything is meant; return (words, their weights) and (weights of state and signals, bias)."""
+        rows = rows[self.asked[rows]]
         nothing = self.labels[rows] < 0
         if not nothing.any():
             empty = np.zeros(0)
