@@ -15,6 +15,7 @@ from dispatch.cli.explain import explain_command
 from dispatch.cli.export import export_command
 from dispatch.cli.import_ import import_command
 from dispatch.cli.inspect import inspect_command
+from dispatch.cli.learn import learn_command
 from dispatch.cli.list import list_command
 from dispatch.cli.new import new_command
 from dispatch.cli.replay import replay_command
@@ -42,6 +43,7 @@ app.command("list")(list_command)
 app.command("new")(new_command)
 app.command("check")(check_command)
 app.command("import")(import_command)
+app.command("learn")(learn_command)
 app.command("eval")(eval_command)
 app.command("replay")(replay_command)
 app.command("explain")(explain_command)

@@ -40,7 +40,7 @@ Opcodes = Annotated[
 WireForm = Annotated[str, of_model("--wire", help="Wire form: compact or tagged.")]
 LogFiles = Annotated[list[Path], typer.Argument(help="Session logs.", exists=True, dir_okay=False, show_default=False)]
 Model = Annotated[str, of_model("--model", "-m", help="A name from `models`, hf:OWNER/REPO/FILE.gguf, a path.")]
-RULES = "calibrated, exact, greedy or sample; with a parameter: calibrated:0.5, sample:0.7."
+RULES = "calibrated, exact, greedy, sample, learned; with a parameter: calibrated:0.5, sample:0.7."
 RuleOption = Annotated[str | None, of_model("--rule", help=RULES, show_default="best")]
 MOST_THREADS = min(512, max(8, 2 * (os.cpu_count() or 1)))
 """llama.cpp takes 512. Its threads spin while they wait, so more than two a core hold one another up for minutes."""

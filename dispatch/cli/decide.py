@@ -18,6 +18,7 @@ from dispatch.session.judging import logged_judge
 from dispatch.session.model_player import ModelPlayer
 from dispatch.wire.form import form
 from dispatch.wire.wire import Wire
+from kernel.choose.rule import RuleName
 from kernel.errors import UsageError
 
 
@@ -45,7 +46,10 @@ def decide_file(
     with load_kernel(name, n_ctx=n_ctx or N_CTX, threads=threads) as kernel:
         player = ModelPlayer(kernel, Wire(cartridges, form(header.wire or "compact")), cartridges, chosen)
         player.judge = logged_judge(header)
-        changed = changes(header, kernel, name, chosen, {"llama-cpp-python": version("llama-cpp-python")})
+        versions = {"llama-cpp-python": version("llama-cpp-python")}
+        if chosen.name is RuleName.LEARNED and (learned := kernel.learned_of(player.opcodes)) is not None:
+            versions["learned"] = learned.fingerprint
+        changed = changes(header, kernel, name, chosen, versions)
         with working("deciding again"):
             found = decide_again(path, make, player, changed, tolerance=tolerance, last=last, key=key)
     if as_json:

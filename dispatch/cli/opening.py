@@ -21,6 +21,7 @@ from dispatch.log.writer import LogWriter, OnError
 from dispatch.session.decide import logged_rule
 from dispatch.session.header import By, header
 from dispatch.session.judging import judge_for, logged_judge
+from dispatch.session.learned import taught
 from dispatch.session.model_player import ModelPlayer
 from dispatch.session.players import PlannerPlayer, Player, RandomPlayer
 from dispatch.session.recorded import make_cartridge
@@ -28,7 +29,7 @@ from dispatch.session.session import Session
 from dispatch.wire.form import form
 from dispatch.wire.wire import Wire
 from kernel.api import Kernel
-from kernel.choose.rule import Rule
+from kernel.choose.rule import Rule, RuleName
 from kernel.contract import Cartridge
 from kernel.errors import LogError, UsageError
 from kernel.write.writer import TOKENS
@@ -77,6 +78,7 @@ class Wanted:
     threads: int | None
     settings: Settings
     always: bool = False
+    rule_given: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,13 +105,18 @@ def begin(wanted: Wanted, stack: ExitStack) -> Opened:
     elif settings.compiled is not None:
         raise UsageError(f"run: --set compiled is for a model; {wanted.player!r} needs no tokens")
     wanted = replace(wanted, settings=replace(settings, ledger=settings.ledger and wanted.log is not None))
+    if kernel is not None and (not wanted.rule_given or wanted.rule.name is RuleName.LEARNED):
+        wanted = _as_learned(wanted, kernel, cartridges)
     player = _player(wanted, kernel, cartridges)
     if isinstance(player, ModelPlayer) and not wanted.always:
-        player.judge = judge_for(player.kernel, cartridges)
+        player.judge = judge_for(player.kernel, cartridges, wanted.rule)
     session = Session(cartridges, player, seed=wanted.seed, limits=wanted.limits)
     writer = None
     if wanted.log is not None:
-        model = None if kernel is None else By(kernel, wanted.model, wanted.rule, wanted.wire, settings.max_tokens)
+        model = None
+        if isinstance(player, ModelPlayer):
+            learned = player.kernel.learned_of(player.opcodes) if wanted.rule.name is RuleName.LEARNED else None
+            model = By(player.kernel, wanted.model, wanted.rule, wanted.wire, settings.max_tokens, learned)
         head = header(session, model)
         writer = stack.enter_context(
             LogWriter(wanted.log, head, redact=wanted.redactor, on_error=settings.on_log_error, key=wanted.key)
@@ -153,6 +160,21 @@ def go_on(path: Path, wanted: Wanted, stack: ExitStack) -> Opened:
         player.judge = logged_judge(head)
     session = Session.resume(found, player, limits={**(head.limits or {}), **wanted.limits})
     return Opened(session, wanted, found.writer)
+
+
+def _as_learned(wanted: Wanted, kernel: Kernel, cartridges: Sequence[Cartridge]) -> Wanted:
+    """Return what is wanted under the rule `learned`, where something was learned of requests to these cartridges.
+
+    Raises UsageError where that rule was asked for and nothing was.
+    """
+    if wanted.wire == "compact" and taught(kernel, cartridges) is not None:
+        return replace(wanted, rule=replace(wanted.rule, name=RuleName.LEARNED))
+    if wanted.rule.name is RuleName.LEARNED:
+        names = ", ".join(cartridge.name for cartridge in cartridges)
+        raise UsageError(
+            f"run: nothing was learned of requests to {names} with {wanted.model!r} and --wire compact; see `learn`"
+        )
+    return wanted
 
 
 def _kernel(wanted: Wanted, stack: ExitStack) -> Kernel:

@@ -138,6 +138,7 @@ def run_command(
             seed=seed,
             player=player,
             rule=make_rule(rule, seed=seed),
+            rule_given=rule is not None,
             wire=wire,
             limits=limits,
             log=log,

@@ -60,7 +60,7 @@ class RuleRecord(Record):
     """How decisions are made from the logits."""
 
     name: str
-    """`greedy`, `exact`, `calibrated`, `sample`, or a name of the player's own."""
+    """`greedy`, `exact`, `calibrated`, `sample`, `learned`, or a name of the player's own."""
     parameters: dict[str, Any] = Field(default_factory=dict)
     """Whatever the rule needs to decide again: temperature, seed, tolerance."""
 

@@ -91,10 +91,13 @@ def _parameter(rule: RuleRecord | None, name: str, default: float) -> float:
 
 
 def _check_score(at: int, row: LegalRow, record: DecisionRecord, rule: RuleRecord | None) -> None:
-    """Hold a score against the log-probabilities that it is computed from, where the planner adds nothing to it."""
+    """Hold a score against the log-probabilities that it is computed from, where nothing else is added to it.
+
+    The planner may add to it, and what was learned does; its file is not in the log.
+    """
     if row.score is None or row.logprob is None or record.rule not in tuple(RuleName):
         return
-    if rule is None or _parameter(rule, "planner_weight", 0.0):
+    if rule is None or record.rule == RuleName.LEARNED or _parameter(rule, "planner_weight", 0.0):
         return
     found = row.logprob
     if row.null is not None and math.isfinite(row.null):

@@ -31,6 +31,8 @@ from kernel.contract import Option
 from kernel.errors import LogError, UsageError
 from kernel.memory.listed import flat_of
 
+LEARNED = "learned"
+"""The version of what was learned, where the rule goes by it."""
 RUNTIME = "llama-cpp-python"
 """The package whose version may change scores."""
 
@@ -148,7 +150,8 @@ def decide_again(
                 run.differs(record.n, *wrong)
                 break
             if read[0] and read_ids:
-                found.prompts_changed += player.kernel.ids(seen.prompt).main != ids
+                today = player.kernel.ids(seen.prompt)
+                found.prompts_changed += ids not in (today.main, *today.rotations)
                 logged = PromptIds(ids, tuple(nulls), tuple(rotations))
                 choice = player.said(player.kernel.decide(player.question(seen, logged)), record.n)
             else:
@@ -248,6 +251,8 @@ def changes(header: Header, kernel: Kernel, model: str, rule: Rule, versions: Ma
         found.append("tokenizer: another one; prompts are bridged through the text")
     if (logged := logged_rule(header)) != rule:
         found.append(f"rule: {_words(logged)} then, {_words(rule)} now")
+    if (before := header.versions.get(LEARNED)) != versions.get(LEARNED):
+        found.append(f"learned: {before or 'nothing'} then, {versions.get(LEARNED) or 'nothing'} now")
     if (before := header.versions.get(RUNTIME)) != versions.get(RUNTIME):
         found.append(f"{RUNTIME}: {before} then, {versions.get(RUNTIME)} now")
     return tuple(found)

@@ -12,6 +12,7 @@ from dispatch.session.judging import judge_record
 from dispatch.session.model_player import ModelPlayer
 from dispatch.session.session import Session
 from kernel.api import Kernel
+from kernel.choose.learned import Learned
 from kernel.choose.rule import Rule
 
 
@@ -23,6 +24,8 @@ class By(NamedTuple):
     rule: Rule
     wire: str
     max_tokens: int
+    learned: Learned | None = None
+    """What it decides by, under the rule `learned`."""
 
 
 def header(session: Session, by: By | None) -> Header:
@@ -30,6 +33,8 @@ def header(session: Session, by: By | None) -> Header:
     versions = {"cartridge-kernel": version("cartridge-kernel"), "python": platform.python_version()}
     known: dict[str, Any] = {}
     if by is not None:
+        if (learned := by.learned) is not None:
+            versions["learned"] = learned.fingerprint
         versions |= {name: version(name) for name in ("llama-cpp-python", "numpy")}
         fingerprints = {"fingerprint": by.kernel.backend.fingerprint, "tokenizer": by.kernel.vocabulary.fingerprint}
         known = {

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dispatch.log.ledger import LedgerBuilder
+from dispatch.session.learned import taught
 from dispatch.session.players import Choice
 from dispatch.session.situation import Leaf, Open, Situation
 from dispatch.session.unsettled import unsettled
@@ -24,7 +25,7 @@ from kernel.api import Kernel
 from kernel.choose.decision import Decision
 from kernel.choose.outcome import Judge, Outcome
 from kernel.choose.question import PromptIds, Question
-from kernel.choose.rule import Rule
+from kernel.choose.rule import Rule, RuleName
 from kernel.contract import Cartridge, Option
 from kernel.errors import NoLegalOpcodeError
 from kernel.memory.passes import common_prefix
@@ -80,13 +81,14 @@ class ModelPlayer:
         self._leaves = list(literals)
         self._index = {leaf: n for n, leaf in enumerate(literals)}
         self.wire, self.cartridges = wire, cartridges
+        if self.rule is not None and self.rule.name is RuleName.LEARNED:
+            taught(self.kernel, cartridges)
 
     def prepare(self, situation: Situation) -> None:
         """Read what stays the same from decision to decision (heads, null prompts), so that the first one is quick."""
         if situation.choices:
-            self.kernel.decide(
-                Question(self.kernel.ids(situation.prompt), self.opcodes, self._legal(situation), self.rule)
-            )
+            prompt = self.kernel.ids(situation.prompt)
+            self.kernel.decide(Question(prompt, self.opcodes, self._legal(situation), self.rule_for(prompt)))
 
     def choose(self, situation: Situation) -> Choice:
         """See Player."""
@@ -108,8 +110,18 @@ class ModelPlayer:
     def question(self, situation: Situation, prompt: PromptIds) -> Question:
         """Return what a situation asks behind a prompt."""
         prior, asked = self.prior(situation.options), situation.asked and not situation.ratified
-        question = Question(prompt, self.opcodes, self._legal(situation), self.rule, prior, situation.number)
+        rule = self.rule_for(prompt)
+        question = Question(prompt, self.opcodes, self._legal(situation), rule, prior, situation.number)
         return replace(question, beyond=True, judge=self.judge) if asked else question
+
+    def rule_for(self, prompt: PromptIds) -> Rule | None:
+        """Return the rule behind a prompt: where nothing was learned behind it, `learned` is the default rule."""
+        if self.rule is None or self.rule.name is not RuleName.LEARNED:
+            return self.rule
+        if self.kernel.learned_of(self.opcodes, prompt) is not None:
+            return self.rule
+        name = RuleName.CALIBRATED if prompt.nulls else RuleName.EXACT
+        return Rule(name, planner_weight=self.rule.planner_weight)
 
     def said(self, decision: Decision, number: int) -> Choice:
         """Return the instruction of a decision; one with open arguments is written first, unless nothing was chosen.
@@ -126,7 +138,7 @@ class ModelPlayer:
         leaf = self._leaves[decision.index]
         if isinstance(leaf, Open):
             decision = self._writer.write(
-                decision, self.wire, *leaf, rule=self.rule, number=number, max_tokens=self.max_tokens
+                decision, self.wire, *leaf, rule=self._writing, number=number, max_tokens=self.max_tokens
             )
             text = decision.text
         else:
@@ -137,6 +149,12 @@ class ModelPlayer:
         """Return the instruction at a place in `opcodes`, without the arguments that have to be written."""
         leaf = self._leaves[index]
         return leaf if isinstance(leaf, Instruction) else Instruction(leaf.cartridge, leaf.method)
+
+    @property
+    def _writing(self) -> Rule | None:
+        """The rule by which open arguments are written: nothing is learned of them."""
+        learned = self.rule is not None and self.rule.name is RuleName.LEARNED
+        return None if learned else self.rule
 
     def leaf(self, choice: Leaf) -> int:
         """Return the place of a choice in `opcodes`; raises NoLegalOpcodeError for one that is not there."""

@@ -109,6 +109,15 @@ class Learned:
     thresholds: Thresholds = field(default_factory=Thresholds)
     about: Mapping[str, Any] = field(default_factory=dict)
 
+    @cached_property
+    def fingerprint(self) -> str:
+        """`b2:` and a hash of all numbers: equal ones decide alike."""
+        digest = hashlib.blake2b(digest_size=16)
+        numbers = (self.seen, self.weights, self.bias, self.null, self.meant_state, self.meant_signals, self.words)
+        for array in (*numbers, self.meant_words, np.array([self.prior, self.meant_bias, *self.head, *self.tail])):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return f"b2:{digest.hexdigest()}"
+
     def order(self, orders: Sequence[Prompted]) -> Ids | None:
         """Return the first prompt that stands between the head and the tail, or None."""
         head, tail = len(self.head), len(self.tail)
