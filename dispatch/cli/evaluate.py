@@ -97,7 +97,7 @@ def eval_command(
                             model=model,
                             name=name,
                             split=split,
-                            judge=judge_for(kernel, cartridges_of(name)),
+                            judge=judge_for(kernel, cartridges_of(name), rule),
                             progress=progress,
                         )
                         results.append(result.model_copy(update={"rule": text}))

@@ -12,7 +12,7 @@ from dispatch.cli.output import failing, print_json, say, working
 from dispatch.loading.registry import load_all
 from dispatch.session.guides import guide_of
 from dispatch.session.learned import file_name, own_folder
-from dispatch.session.learning import file_cases, lesson, own_cases
+from dispatch.session.learning import file_cases, lesson, logged_cases, own_cases
 from kernel.errors import UsageError
 
 Names = Annotated[list[str], typer.Argument(help="Cartridges, see `list`; several learn requests to all of them.")]
@@ -20,6 +20,7 @@ CasesFrom = Annotated[
     list[Path] | None,
     typer.Option("--cases", help='JSON lines: {"request": .., "answer": "light kitchen on", or "none"}.'),
 ]
+Logs = Annotated[list[Path] | None, typer.Option("--log", help="Session log, for what was corrected in it.")]
 Only = Annotated[bool, typer.Option("--only", help="Leave out the cartridges' own labelled requests.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write.", show_default="in the cache")]
 
@@ -27,6 +28,7 @@ Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to wri
 def learn_command(
     names: Names,
     cases: CasesFrom = None,
+    logs: Logs = None,
     only: Only = False,
     model: Model = "smollm2",
     threads: Threads = None,
@@ -36,11 +38,11 @@ def learn_command(
 ) -> None:
     """Learn from labelled requests which command is meant, and whether any is; `run` then decides by it.
 
-    It takes the cartridges' own requests of the half `dev` and those of --cases. The file is good for this model and
-    these commands only, holds nothing but numbers, and lies where `run` looks for it. Needs scikit-learn (the extra
-    [learn]).
+    It takes the cartridges' own requests of the half `dev`, those of --cases, and what was corrected in logs. The file
+    is good for this model and these commands only, holds nothing but numbers, and lies where `run` looks for it. Needs
+    scikit-learn (the extra [learn]).
 
-    Example: learn home --cases mine.jsonl
+    Example: learn home --log monday.jsonl
     """
     with failing():
         if len(set(names)) < len(names):
@@ -50,6 +52,8 @@ def learn_command(
         labelled = [] if only else own_cases(cartridges)
         for path in cases or ():
             labelled += file_cases(path, known)
+        for path in logs or ():
+            labelled += logged_cases(path, known)
         with load_kernel(model, n_ctx=n_ctx, threads=threads) as kernel:
             with working("reading requests") as tell:
                 found = lesson(kernel, cartridges, labelled, lambda done, total: tell(f"request {done} of {total}"))

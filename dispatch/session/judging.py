@@ -6,17 +6,24 @@ from collections.abc import Sequence
 
 from dispatch.log.objects import JudgeRecord
 from dispatch.log.records import Header
+from dispatch.session.learned import taught
 from kernel.api import Kernel
 from kernel.choose.outcome import Judge, Thresholds
+from kernel.choose.rule import Rule, RuleName
 from kernel.contract import Cartridge
 from kernel.errors import LogError, UsageError
 
 THRESHOLDS = "thresholds"
 
 
-def judge_for(kernel: Kernel, cartridges: Sequence[Cartridge]) -> Judge:
-    """Return the judge of requests to some cartridges by a model: the defaults, where nothing was learned of both."""
-    return Thresholds()
+def judge_for(kernel: Kernel, cartridges: Sequence[Cartridge], rule: Rule) -> Judge:
+    """Return the judge of requests to some cartridges by a model under a rule.
+
+    Under `learned` it has the thresholds that were learned, and the kernel is taught what was; else, and where nothing
+    was learned, it has the defaults.
+    """
+    found = taught(kernel, cartridges) if rule.name is RuleName.LEARNED else None
+    return Thresholds() if found is None else found.thresholds
 
 
 def judge_record(judge: Judge | None) -> JudgeRecord | None:

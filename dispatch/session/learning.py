@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from dispatch.log.corrections import corrections
 from dispatch.session.guides import asked_of_all, guide_of
 from dispatch.session.learned import keys_of
 from kernel.api import Kernel
@@ -93,6 +94,18 @@ def file_cases(path: Path, known: Sequence[str]) -> list[tuple[str, str]]:
             raise CartridgeError(f"{path}:{number}: answer: {row.answer!r} is none of the {len(known)} commands")
         found.append((row.request, answer))
     return found
+
+
+def logged_cases(path: Path, known: Sequence[str]) -> list[tuple[str, str]]:
+    """Return what a person corrected in a log, as labelled requests; what is only called wrong teaches nothing.
+
+    Args:
+        known: the commands; a correction to another one is left out, it was made in another session of cartridges.
+    Raises:
+        LogError: the file is no log.
+    """
+    said = [(each.request, each.answer) for each in corrections(path) if each.answer is not None]
+    return [(request, answer) for request, answer in said if not answer or answer in known]
 
 
 def lesson(

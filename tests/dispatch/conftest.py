@@ -26,14 +26,17 @@ import dispatch.cli
 import kernel.backends.llama_cpp
 from dispatch.checker import Report, Status
 from dispatch.checker.report import Finding
-from dispatch.cli import call, check, choose, decide, evaluate, opening, serve
+from dispatch.cli import call, check, choose, decide, evaluate, learn, opening, serve
 from dispatch.cli import write as writing_command
 from dispatch.log.encoding import START, decode, encode_data, seal, unseal
 from dispatch.log.objects import CartridgeRecord, InstructionRecord, LegalRow
 from dispatch.log.records import DecisionRecord, Ending, Header, Outcome
 from dispatch.log.writer import LogWriter
+from dispatch.session.learned import keys_of
+from dispatch.session.learning import Lesson
 from kernel.api import Kernel
 from kernel.backends.scripted import ScriptedBackend
+from kernel.choose.learned import Learned
 from kernel.contract import Cartridge, Option
 from kernel.errors import CartridgeError, IllegalInstructionError
 from kernel.models import catalogue
@@ -204,9 +207,16 @@ def scripted(*_: object, **__: object) -> Kernel:
     return Kernel(ScriptedBackend(vocabulary(), row, n_ctx=16384))
 
 
+def learned_at_once(kernel: Kernel, cartridges: Sequence[Cartridge], *_: object) -> Lesson:
+    """What `learn` would learn from nothing; tests of learning itself stand elsewhere."""
+    keys, zero, none = keys_of(kernel, cartridges), np.zeros(2), np.zeros(0, np.int32)
+    made = Learned(keys, (1,), (2,), none, np.zeros((0, 2)), zero, zero, 1.0, zero, np.zeros(3), 0.0, none, zero)
+    return Lesson(made, 1, 1, 0.0, 1.0, 0.0, 1.0)
+
+
 def without_models() -> None:
     """Put scripted models in the place of real ones, in a process that ends soon."""
-    for module in (call, choose, decide, evaluate, opening, serve, writing_command):
+    for module in (call, choose, decide, evaluate, learn, opening, serve, writing_command):
         module.load_kernel = scripted  # type: ignore[attr-defined]
     catalogue.resolve = lambda name, pull=True, progress=None: Path(name)
     pull = catalogue.pull
@@ -214,6 +224,7 @@ def without_models() -> None:
     kernel.backends.llama_cpp.read_vocabulary = lambda path: vocabulary()
     found = (Finding("It is there", Status.PASSED, "seen"),)
     check.check_cartridge = lambda made, **_: Report(made.name, made.version, found)
+    learn.lesson = learned_at_once
     cases = evaluate._cases
     evaluate._cases = lambda name: cases(name)[:6]
 
@@ -358,6 +369,9 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("template")
     (folder / "requests.txt").write_text("I am cold\n")
     (folder / "options.txt").write_text("shut\nopener\n")
+    (folder / "cases.jsonl").write_text(
+        '{"request":"Brr","answer":"heater warmer"}\n{"request":"Hm","answer":"none"}\n'
+    )
     (folder / "schema.json").write_text('{"properties":{"a":{"type":"boolean"}},"required":["a"]}')
     (folder / "tools.json").write_text('[{"name":"ping","description":"Pings."}]')
     before = Path.cwd()

@@ -33,6 +33,7 @@ GOOD: dict[str, list[str]] = {
     "new": ["chess2"],
     "check": ["home", "--model", "any"],
     "import": ["tools.json", "-o", "mytools"],
+    "learn": ["home", "--only", "--cases", "cases.jsonl", "-o", "home.learned"],
     "eval": ["choose", "--rule", "exact", "--split", "all"],
     "replay": ["game.jsonl"],
     "explain": ["game.jsonl", "2"],
