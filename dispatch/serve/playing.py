@@ -205,5 +205,5 @@ def _player(wish: Wish, kernel: Kernel | None) -> Player:
         raise UsageError(f"player: there is no {wish.player!r}; there is: model, planner, random")
     wire = Wire(wish.cartridges, form(wish.wire))
     player = ModelPlayer(kernel, wire, wish.cartridges, wish.rule, ledger=True)
-    player.judge = judge_for(kernel, wish.cartridges)
+    player.judge = judge_for(kernel, wish.cartridges, wish.rule)
     return player
