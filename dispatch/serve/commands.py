@@ -61,7 +61,9 @@ class Commands:
         question = player.question(seen, kernel.ids(seen.prompt))
         # where everything is legal nothing is beyond it, and decisions that do not look there share passes
         beyond = question.beyond and len(question.legal) < len(player.opcodes)
-        return replace(question, beyond=beyond, judge=None if always else judge_for(kernel, [self.cartridge]))
+        return replace(
+            question, beyond=beyond, judge=None if always else judge_for(kernel, [self.cartridge], question.by)
+        )
 
     def instruction(self, kernel: Kernel, decision: Decision) -> tuple[Instruction, Decision]:
         """Return what was decided; open arguments are written now."""
