@@ -284,7 +284,7 @@ def test_curl_reaches_everything(served: SimpleNamespace) -> None:
         "options": ["heater warmer", "heater cooler", "music play"],
         "null": "Request: N/A\nCommand:",
         "rule": "calibrated",
-        "outcome": True,
+        "outcome": {"top": 99.0},
     }
     said = curl(f"{served.base}/v1/choose", "-H", "Content-Type: application/json", "-d", json.dumps(asked))
     assert json.loads(said)["outcome"] == "none"
@@ -292,6 +292,9 @@ def test_curl_reaches_everything(served: SimpleNamespace) -> None:
     said = curl(f"{served.base}/v1/choose", "-H", "Content-Type: application/json", "-d", json.dumps(asked))
     assert json.loads(said)["outcome"] == "unsure"
     assert len(json.loads(said)["close"]) == 2
+    asked["outcome"] = True
+    said = curl(f"{served.base}/v1/choose", "-H", "Content-Type: application/json", "-d", json.dumps(asked))
+    assert json.loads(said)["outcome"] in ("none", "chosen")
     asked["outcome"] = {"height": 1.0}
     said = curl(f"{served.base}/v1/choose", "-H", "Content-Type: application/json", "-d", json.dumps(asked))
     assert json.loads(said)["error"]["param"] == "outcome"
