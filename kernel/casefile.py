@@ -47,6 +47,8 @@ class NothingRow(Row):
 
 
 R = TypeVar("R", bound=Row)
+NONE = "none"
+"""The answer of a request that nothing should answer."""
 
 
 def read(path: Path, row: type[R]) -> list[R]:
@@ -71,9 +73,12 @@ def read(path: Path, row: type[R]) -> list[R]:
 def case(row: RequestRow, prompt: Prompt, options: Sequence[str]) -> Case:
     """Return the case of a request row.
 
-    The options are words with a space before them, so that they can be appended to a prompt that ends in a colon.
-    Raises CartridgeError when the answer is not one of them.
+    The options are words with a space before them, so that they can be appended to a prompt that ends in a colon. The
+    answer `none` says that nothing should be done; the case's answer is empty then.
+    Raises CartridgeError for another answer that is not one of the options.
     """
+    if row.answer == NONE and NONE not in options:
+        return Case(row.id, prompt, tuple(f" {o}" for o in options), "", row.split, row.request)
     if row.answer not in options:
         raise CartridgeError(f"case {row.id}: the answer {row.answer!r} is not one of the {len(options)} options")
     return Case(row.id, prompt, tuple(f" {o}" for o in options), f" {row.answer}", row.split, row.request)

@@ -15,10 +15,11 @@ import pytest
 import cartridges
 from cartridges.home import make as make_home
 from cartridges.home.opcodes import COMMANDS, OPCODES
-from kernel.casefile import NothingRow, RequestRow, read
+from kernel.casefile import NothingRow, RequestRow, read, requests
 from kernel.contract import Case
 from kernel.errors import CartridgeError
 from kernel.opcode import words
+from kernel.prompt import Explained
 
 ROOT = Path(cartridges.__file__).parent
 KINDS = {"nonsense", "beyond", "negated", "vague"}
@@ -153,3 +154,14 @@ def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
     path.write_text('{"id": "a", "split": "dev", "request": "Hm", "kind": "odd"}\n')
     with pytest.raises(CartridgeError, match=r"none\.jsonl:1: kind: Input should be 'nonsense', 'beyond'"):
         read(path, NothingRow)
+
+
+def test_a_request_may_be_labelled_as_one_that_nothing_answers(tmp_path: Path) -> None:
+    """The answer `none` beside commands; where a command is called so, it is that command."""
+    file = tmp_path / "cases.jsonl"
+    file.write_text('{"id":"a","split":"dev","request":"sing","answer":"none"}\n')
+    guide = (Explained("rest", "do nothing", "all is well", "Sit down"),)
+    (found,) = requests(file, guide)
+    assert (found.answer, found.options, found.request) == ("", (" rest",), "sing")
+    (found,) = requests(file, (*guide, Explained("none", "pick none", "none is ripe", "Leave them")))
+    assert found.answer == " none"

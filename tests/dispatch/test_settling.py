@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from typer.testing import CliRunner
 
+from dispatch.cli import app, call, choose
 from dispatch.loading.registry import Registry, load
 from dispatch.log.corrections import corrections
 from dispatch.log.reader import LogReader
@@ -380,3 +383,44 @@ def _texts(cartridge: Cartridge, opcode: type[Opcode], wire: Wire) -> Iterator[t
         instruction = each.instruction(cartridge.name)
         if instruction.cartridge:
             yield wire.literal(instruction).text, instruction
+
+
+def test_choose_says_where_none_of_the_texts_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a null prompt only, and unless one always wants a choice; the exit code says it, and JSON."""
+    monkeypatch.setattr(choose, "load_kernel", lambda *_, **__: model())
+    options = ["-o", " add 1", "-o", " add 2"]
+
+    def said(request: str, *more: str) -> tuple[int, str]:
+        done = CliRunner().invoke(app, ["choose", "-p", f"value 1 {request}\n", *options, *more])
+        return done.exit_code, done.stdout
+
+    null = ["--null", "value 1 nothing\n"]
+    code, told = said("two", *null)
+    assert (code, "chosen:  add 2" in told) == (0, True)
+    code, told = said("what is the capital of France", *null)
+    assert (code, "none, likeliest:  add 1" in told) == (1, True)
+    assert said("what is the capital of France", *null, "--always")[0] == 0
+    assert said("what is the capital of France")[0] == 0
+    found = json.loads(said("what is the capital of France", *null, "--json")[1])
+    assert (found["outcome"], found["close"]) == ("none", [])
+
+
+def test_call_asks_before_a_door_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is there to agree, so a program is told; between two methods nothing is written."""
+    wants = {"in": (" door unlock",), "either": (" music play", " vacuum start")}
+    monkeypatch.setattr(call, "load_kernel", lambda *_, **__: model(wants))
+
+    def said(request: str, *more: str) -> tuple[int, dict[str, Any]]:
+        arguments = ["call", "home", request, "--rule", "exact", "--wire", "compact", "--json", *more]
+        done = CliRunner().invoke(app, arguments)
+        found: dict[str, Any] = json.loads(done.stdout)
+        return done.exit_code, found
+
+    code, found = said("in")
+    assert (code, found["confirmed"], found["done"], found["arguments"]) == (1, "unasked", False, {"action": "unlock"})
+    code, found = said("in", "--yes")
+    assert (code, found["confirmed"], found["result"]) == (0, "beforehand", "the front door is unlocked")
+    code, found = said("either")
+    assert (code, found["outcome"], found["close"], found["text"]) == (1, "unsure", ["music", "vacuum"], "")
+    assert found["why"] == "nothing was done: music or vacuum?"
+    assert said("either", "--always")[1]["method"] == "music"
