@@ -28,6 +28,7 @@ from kernel.choose.question import PromptIds
 from kernel.choose.rule import Rule
 from kernel.errors import LogError
 from kernel.prompt import Part
+from kernel.text.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,14 @@ class By:
     model: str
 
 
-def again(index: LogIndex, n: int, before: Engines, by: By, asked: Asked) -> Json:
+def again(
+    index: LogIndex, n: int, before: Engines, by: By, asked: Asked, *, vocabulary: Vocabulary | None = None
+) -> Json:
     """Return decision `n` as it was made and as it is made now; docs/inspector.md has the form.
 
     Args:
         before: the engines in the state in which it was made.
+        vocabulary: of the model that chose then, where it is here.
     Raises:
         LogError: its request was redacted, or the log contradicts itself.
         UsageError: the rule needs null prompts that there are not.
@@ -86,7 +90,7 @@ def again(index: LogIndex, n: int, before: Engines, by: By, asked: Asked) -> Jso
         "agrees": then == now and outcome_of(record) == _outcome(choice),
         "behind": number(behind(then, choice, player, n)),
         "notes": list(_notes(logged, asked)),
-        "then": _then(record, header, by),
+        "then": _then(record, header, by.kernel.vocabulary if same_ids else vocabulary),
         "now": _now(choice, by),
     }
 
@@ -113,8 +117,7 @@ def _notes(logged: PromptsOf | None, asked: Asked) -> list[str]:
     return notes
 
 
-def _then(record: DecisionRecord, header: Header, by: By) -> Json:
-    same = header.model is not None and header.model.tokenizer == by.kernel.vocabulary.fingerprint
+def _then(record: DecisionRecord, header: Header, vocabulary: Vocabulary | None) -> Json:
     return {
         "said": clip(told.said(record)),
         "text": clip(record.text),
@@ -125,7 +128,7 @@ def _then(record: DecisionRecord, header: Header, by: By) -> Json:
         "legal_mass": number(record.legal_mass),
         "passes": record.passes,
         "evaluated": record.tokens_evaluated,
-        "tokens": told.tokens(record.ids, record.ledger or (), by.kernel.vocabulary if same else None),
+        "tokens": told.tokens(record.ids, record.ledger or (), vocabulary),
         "ledger": told.steps(record),
         "options": told.options(record),
     }

@@ -84,9 +84,10 @@ def routes(inspector: Inspector, others: Others) -> list[BaseRoute]:
                 rule = make_rule(form.rule, where="rule")
         asked = Asked(rule, form.prompt, form.control)
         index = opened.kept.index
+        vocabulary = await run_in_threadpool(inspector.vocabularies.of, index.header)
 
         def work(kernel: Kernel) -> Json:
-            return again(index, n, before, others.by(kernel, model), asked)
+            return again(index, n, before, others.by(kernel, model), asked, vocabulary=vocabulary)
 
         async with within(inspector.services.limits.answer_seconds):
             try:
