@@ -91,7 +91,7 @@ class Form:
 
 
 FORM = Form("Options:\n- {other}: none\n", "best", "good")
-"""What our cartridges use; chosen on the labelled states of `dev` (benchmarks/results/forms.json)."""
+"""What our cartridges share; chosen on the labelled states of `dev` (benchmarks/results/forms.json)."""
 
 LEADS = (
     "Options:\n",

@@ -20,8 +20,8 @@ from kernel.prompt import NOTHING, Part, Prompt
 
 COLOURS = dict(zip(KINDS, ("cyan", "blue", "white", "yellow", "green", "magenta", "red"), strict=True))
 
-NUMBERED = Form("Options:\n- {other}: none\n", "Best", "Other")
-"""The form of options that are said as numbers: a small model copies those better behind marks in capitals."""
+PLACED = Form("Options:\n- {other}: none\n", "Best", "Other")
+"""The form of placements; `eval tetris --forms` found that smollm2 copies them best behind marks in capitals."""
 
 SIDE = 12
 """Columns that the counts take beside the board."""
@@ -93,7 +93,7 @@ class TetrisView:
         asked, nothing = ((Part(f"{text}\n"),) if request else () for text in (request, NOTHING))
         labels = [words(options[n].instruction, [OPCODES[game.opcodes]]) for n in order]
         place = order.index(highest(options)) if options else -1
-        form = NUMBERED if game.opcodes == "place" else FORM
+        form = FORM if game.opcodes == "moves" else PLACED
         return marked(labels, place, question="Best move:", asked=(asked, nothing), form=form)
 
     def render(self, engine: Engine) -> BoardPicture:

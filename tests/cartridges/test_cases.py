@@ -277,7 +277,7 @@ def test_tetris_prompts_are_distinct_and_mark_the_answer(tetris: list[Case]) -> 
     for found in tetris:
         lines = "".join(part.text for part in found.prompt.parts).splitlines()
         assert len(set(found.options)) == 3
-        best, other = ("Best", "Other") if "-place-" in found.id else ("best", "good")
+        best, other = ("best", "good") if "-moves-" in found.id else ("Best", "Other")
         marks = [f"- {best}:" if option == found.answer else f"- {other}:" for option in found.options]
         head = ["Options:", f"- {other}: none"]
         assert lines == [
