@@ -101,11 +101,12 @@ class Player:
             first.cancel()
             for task in self._tasks.values():
                 task.cancel()
-            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-            for session, _ in self._sessions.values():
-                await run_in_threadpool(session.close, "the server ended")
-            if self._folder is not None:
-                self._folder.cleanup()
+            try:
+                for session, _ in self._sessions.values():
+                    session.close("the server ended")
+            finally:
+                if self._folder is not None:
+                    self._folder.cleanup()
 
     async def start(self, form: Start) -> tuple[str, LiveSession]:
         """Begin a session; raises RequestError for what cannot be played."""

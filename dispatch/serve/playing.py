@@ -28,6 +28,8 @@ from kernel.errors import ContextError, KernelError, UsageError, WireError
 
 TOGETHER_SECONDS = 0.025
 """Decisions that follow each other are made for so long before others have their turn at the kernel."""
+CLOSE_SECONDS = 0.1
+"""So long a decision that is being made is waited for when the server ends: nothing can stop a pass."""
 MOST_WAITING = 100
 """Requests that may wait."""
 MOST_SPEED = 10_000.0
@@ -152,11 +154,15 @@ class LiveSession:
         return made
 
     def close(self, detail: str) -> None:
-        """End it, if it has not ended, and close its log."""
-        with self._lock:
+        """End it, if it has not ended, and close its log; one that is in the middle of a decision is left as it is."""
+        if not self._lock.acquire(timeout=CLOSE_SECONDS):
+            return
+        try:
             if not self.ended:
                 self._end(Ending.INTERRUPTED, detail)
             self._writer.close()
+        finally:
+            self._lock.release()
 
     def _turn(self) -> int:
         request = self._requests.popleft() if self.asks else ""

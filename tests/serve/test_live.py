@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -223,6 +224,21 @@ def test_an_id_of_another_generation_begins_anew(tmp_path: Path) -> None:
     assert asyncio.run(first("1-3")) == [("decisions", "1-5"), ("state", "1-5")]
     assert asyncio.run(first("3"))[0] == ("decisions", "1-5")
     opened.close()
+
+
+def test_an_end_waits_for_no_decision(tmp_path: Path) -> None:
+    """A decision that is being made holds the session; closing gives up after a moment, and leaves the log as it is."""
+    wish = Wish([COUNTER], 7, "random", "one", Rule(RuleName.EXACT), "compact", {})
+    session = LiveSession(wish, tmp_path / "log", None, paused=True, speed=None)
+    with session._lock:
+        started = time.monotonic()
+        done = threading.Thread(target=session.close, args=("the server ended",))
+        done.start()
+        done.join(5)
+        assert time.monotonic() - started < 2
+    assert not session.ended
+    session.close("later")
+    assert session.ended
 
 
 def test_a_live_session_writes_what_replay_verifies(tmp_path: Path) -> None:
