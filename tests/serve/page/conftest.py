@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from filelock import FileLock
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from dispatch.log.encoding import START, decode, encode_data, seal, unseal
@@ -132,8 +133,24 @@ def make_hostile(path: Path) -> None:
 
 @pytest.fixture(scope="session")
 def logs(smollm2_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a game of the real model, another game, a hostile log and a file that is none."""
-    folder = tmp_path_factory.mktemp("logs")
+    """A folder with a game of the real model, another game, a hostile log and a file that is none.
+
+    Workers of one run share it, so that the model plays once.
+    """
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = base / "page-logs"
+    with FileLock(base / "page-logs.lock"):
+        if not folder.exists():
+            made = base / "page-logs.new"
+            made.mkdir()
+            make_logs(made)
+            made.rename(folder)
+    return folder
+
+
+def make_logs(folder: Path) -> None:
+    """Play the games and make the other files."""
     play = [sys.executable, "-m", "kernel", "run", "tetris", "--headless", "--threads", "1", "--seed", "7"]
     subprocess.run([*play, "--pieces", "3", "--log", str(folder / "game.jsonl")], cwd=ROOT, check=True, stdout=-3)
     planner = ["--player", "planner", "--pieces", "40", "--log", str(folder / "planner.jsonl")]
@@ -141,7 +158,6 @@ def logs(smollm2_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "hostile.jsonl").write_bytes((folder / "game.jsonl").read_bytes())
     make_hostile(folder / "hostile.jsonl")
     (folder / "notes.jsonl").write_text(HOSTILE.replace("\ud800", ""), "utf-8")
-    return folder
 
 
 @pytest.fixture(scope="session")

@@ -196,7 +196,9 @@ def test_whole_opcodes_and_the_prompt_are_there(visit: Visits) -> None:
     expect(folded.locator(".prompt")).to_contain_text("Best move:")
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize(
+    "view", [pytest.param(view, marks=pytest.mark.slow if view == "planner's" else ()) for view in VIEWS]
+)
 def test_a_view_is_small_fits_and_breaks_no_rule(visit: Visits, axe: str, view: str) -> None:
     """At most 400 elements; axe-core finds nothing in light, dark and forced colours; 320 px and 200 % are enough."""
     page = see(visit(), view)
