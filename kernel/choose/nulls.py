@@ -27,9 +27,10 @@ from kernel.choose.question import Question
 from kernel.choose.rule import Floats
 from kernel.choose.score import Scorer, Scores
 from kernel.errors import UsageError
+from kernel.memory.grow import grow
 from kernel.memory.listed import Listed, Prompted
 from kernel.memory.passes import Ids, Work
-from kernel.memory.tree import ScoreTree, grow
+from kernel.memory.tree import ScoreTree
 from kernel.trie.opcodes import OpcodeSet
 from kernel.trie.subset import Subset
 

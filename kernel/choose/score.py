@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel.memory import attention, recurrent, sets
+from kernel.memory.grow import grow
 from kernel.memory.listed import Listed, joined
 from kernel.memory.memory import Memory
 from kernel.memory.passes import Cost, ReadRow, Work
 from kernel.memory.rows import RowReader, Watch
-from kernel.memory.tree import STEM, ScoreTree, grow
+from kernel.memory.tree import STEM, ScoreTree
 from kernel.recent import keep, recall
 from kernel.trie.opcodes import OpcodeSet
 from kernel.trie.subset import Subset

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.score import Scorer, evaluate
 from kernel.errors import BackendError, ContextError
+from kernel.memory.grow import grow
 from kernel.memory.memory import Growth, Memory
 from kernel.memory.passes import MAIN, Cost, Work
-from kernel.memory.tree import STEM, ScoreTree, grow
+from kernel.memory.tree import STEM, ScoreTree
 from kernel.prompt import Part
 from kernel.text.vocabulary import NORMAL, Vocabulary
 from kernel.trie.opcodes import OpcodeSet

@@ -13,8 +13,9 @@ from kernel.backends.llama_cpp import LlamaCppBackend
 from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.decision import TOLERANCE
 from kernel.choose.question import PromptIds, Question
+from kernel.memory.grow import grow
 from kernel.memory.merged import merged
-from kernel.memory.tree import STEM, ScoreTree, grow
+from kernel.memory.tree import STEM, ScoreTree
 from kernel.prompt import Lines, Part, Prompt
 from kernel.trie.opcodes import Literal
 from kernel.trie.subset import Subset

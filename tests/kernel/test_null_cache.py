@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from kernel.choose import null_cache as module
 from kernel.choose.null_cache import NullCache
 from kernel.choose.score import Values
-from kernel.memory.tree import ScoreTree, grow
+from kernel.memory.grow import grow
+from kernel.memory.tree import ScoreTree
 from kernel.trie.opcodes import OpcodeSet
 from kernel.trie.subset import Subset
 from kernel.trie.trie import Trie

@@ -23,9 +23,9 @@ from kernel.choose import score
 from kernel.choose.question import PromptIds, Question
 from kernel.choose.rule import Rule, RuleName
 from kernel.choose.score import Scorer
+from kernel.memory.grow import grow
 from kernel.memory.memory import Memory
 from kernel.memory.passes import Work
-from kernel.memory.tree import grow
 from kernel.trie.opcodes import Literal, OpcodeSet
 
 pytestmark = [pytest.mark.model, pytest.mark.slow]

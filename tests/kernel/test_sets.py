@@ -26,11 +26,12 @@ from kernel.choose.question import PromptIds, Question
 from kernel.choose.rule import Rule, RuleName
 from kernel.choose.score import Scorer
 from kernel.errors import BackendError, ContextError, UsageError
+from kernel.memory.grow import grow
 from kernel.memory.listed import Listed, Prompted, cells_of
 from kernel.memory.memory import Memory
 from kernel.memory.passes import Cost, Work
 from kernel.memory.store import Line
-from kernel.memory.tree import ScoreTree, grow
+from kernel.memory.tree import ScoreTree
 from kernel.prompt import Lines, Part, Prompt
 from kernel.text.vocabulary import NORMAL, Vocabulary
 from kernel.trie.opcodes import Literal, OpcodeSet

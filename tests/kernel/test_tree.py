@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kernel.errors import NoLegalOpcodeError
-from kernel.memory.tree import STEM, ScoreTree, grow
+from kernel.memory.grow import grow
+from kernel.memory.tree import STEM, ScoreTree
 from kernel.trie.subset import Subset
 from kernel.trie.trie import Trie
 
