@@ -470,7 +470,8 @@ def test_options_of_a_choice_may_be_shown_as_a_set(model: Kernel) -> None:
     ]
     assert len({tuple(sorted(zip(d.texts, d.scores.tolist(), strict=True))) for d in found}) == 1
     assert len({d.text for d in found}) == 1
-    assert [(d.line_misses, d.line_hits) for d in found[:2]] == [(3, 0), (0, 3)]
+    assert [d.line_misses for d in found] == [3, 0, 0, 0, 0, 0]
+    assert found[1].line_hits >= 3
     main, read = found[0].prompt, found[0].nulls[0]
     assert isinstance(main, Listed)
     assert isinstance(read, Listed)
