@@ -119,6 +119,10 @@ def test_the_bench_runs_raw_and_exact_beside_each_other(visit: Visits) -> None:
     exact.locator(".piece.choice").first.click()
     expect(exact.locator(".ledger tbody tr")).to_have_count(11)
     expect(page.get_by_role("button", name="Run")).to_be_visible()
+    for width in (320, 768, 1280, 1400):
+        page.set_viewport_size({"width": width, "height": 800})
+        for side in (raw, exact):
+            assert side.evaluate("e => e.scrollWidth - e.clientWidth") <= 0, width
     schema.fill('{"type": "nothing"}')
     page.get_by_role("button", name="Run").click()
     expect(page.locator("#bench-schema-fault")).not_to_be_empty()
