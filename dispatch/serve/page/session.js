@@ -90,7 +90,9 @@ export class Session extends EventTarget {
   }
 
   async watchReading() {
-    const unfinished = () => !this.info.complete || this.info.verified.state === "checking";
+    // A log that has its outcome is checked to the end soon, if the last that was heard is older.
+    const behind = () => this.info.outcome !== null && this.info.verified.state === "unfinished";
+    const unfinished = () => !this.info.complete || this.info.verified.state === "checking" || behind();
     while (unfinished() && !this.signal.aborted) {
       await new Promise((done) => setTimeout(done, ASK_AGAIN_MS));
       try {
@@ -118,7 +120,7 @@ export class Session extends EventTarget {
     const grew = this.grows;
     Object.assign(this.info, { live, verified, decisions, complete });
     this.say("info");
-    if (grew && live?.state === "ended") this.refresh().catch(() => {});
+    if (grew && live?.state === "ended") this.refresh().then(() => this.watchReading()).catch(() => {});
   }
 
   /** Go to decision `n`, inside what there is. A move by hand ends following. */
