@@ -120,6 +120,49 @@ def several() -> Lines:
         yield [model, title, *cells, f"{result('eval-several')['alone'][model][of]} %"]
 
 
+def held_out() -> Iterator[tuple[str, Row]]:
+    """Yield what each model has learned of `home`, on held-out requests."""
+    for model, found in result("learned")["models"].items():
+        yield model, found["held_out"]
+
+
+@table
+def learned() -> Lines:
+    """Accuracy of what was learned, and what its thresholds hold back."""
+    yield [
+        "model",
+        "held-out set (requests)",
+        "calibrated, one head",
+        "learned",
+        "acted on",
+        "right of these",
+        "right, held back",
+    ]
+    for model, found in held_out():
+        for name in ("cases", "hints", "fresh"):
+            row = found[name]
+            cells = best(
+                [right(row[rule]) for rule in ("calibrated", "learned")],
+                [row[r]["correct"] for r in ("calibrated", "learned")],
+            )
+            title = f"{'home' if name == 'cases' else name} ({row['learned']['cases']})"
+            yield [
+                model,
+                title,
+                *cells,
+                *(right(row[each]) for each in ("acted_on", "right_of_acted_on", "right_held_back")),
+            ]
+
+
+@table
+def refused() -> Lines:
+    """How often nothing is done where nothing is asked for."""
+    kinds = ("nonsense", "beyond", "negated", "vague")
+    yield ["model", *kinds, "area under the curve"]
+    for model, found in held_out():
+        yield [model, *(right(found["nothing_done"][kind]) for kind in kinds), f"{found['area']:.2f}"]
+
+
 @table
 def rules_in_full() -> Lines:
     """Every row of eval.json and eval-several.json."""
