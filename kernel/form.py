@@ -93,11 +93,17 @@ class Form:
 FORM = Form("Options:\n- {other}: none\n", "best", "good")
 """What our cartridges share; chosen on the labelled states of `dev` (benchmarks/results/forms.json)."""
 
+SOLVED = "Options:\n- {other}: none\n- {best}: ru\nBest move: ru\nOptions:\n- {other}: none\n"
+"""A lead with a question that is answered already; its label is a syllable that no placement has."""
+
 LEADS = (
     "Options:\n",
     "Options:\n- {other}: none\n",
     "Options:\n- {best}: \n- {other}: \n",
     "- {best}: \n- {other}: \n",
+    "Options:\n- {other}: none\n- {other}: none\n",
+    "Options:\n- {best}: none\n- {other}: none\n",
+    SOLVED,
 )
 MARKS = (("best", "good"), ("Best", "Good"), ("Best", "Other"))
 

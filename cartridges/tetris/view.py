@@ -12,16 +12,21 @@ from cartridges.kit.phrasing import highest, marked
 from cartridges.kit.rules import own
 from cartridges.tetris.board import KINDS, WIDTH
 from cartridges.tetris.engine import TetrisEngine
-from cartridges.tetris.opcodes import OPCODES
+from cartridges.tetris.opcodes import OPCODES, OpcodeSet
 from kernel.contract import Engine, Option
-from kernel.form import FORM, Form
+from kernel.form import FORM, SOLVED, Form
 from kernel.opcode import words
 from kernel.prompt import NOTHING, Part, Prompt
 
 COLOURS = dict(zip(KINDS, ("cyan", "blue", "white", "yellow", "green", "magenta", "red"), strict=True))
 
-PLACED = Form("Options:\n- {other}: none\n", "Best", "Other")
-"""The form of placements; `eval tetris --forms` found that smollm2 copies them best behind marks in capitals."""
+LISTS: dict[OpcodeSet, Form] = {
+    "moves": FORM,
+    "place": Form("Options:\n- {other}: none\n", "Best", "Other"),
+    "syllables": Form(SOLVED, "Best", "Other"),
+}
+"""The form of the options by what they are; `eval tetris --forms` found them. A syllable says nothing, and both models
+copy it best after a question that is answered already."""
 
 SIDE = 12
 """Columns that the counts take beside the board."""
@@ -93,8 +98,7 @@ class TetrisView:
         asked, nothing = ((Part(f"{text}\n"),) if request else () for text in (request, NOTHING))
         labels = [words(options[n].instruction, [OPCODES[game.opcodes]]) for n in order]
         place = order.index(highest(options)) if options else -1
-        form = FORM if game.opcodes == "moves" else PLACED
-        return marked(labels, place, question="Best move:", asked=(asked, nothing), form=form)
+        return marked(labels, place, question="Best move:", asked=(asked, nothing), form=LISTS[game.opcodes])
 
     def render(self, engine: Engine) -> BoardPicture:
         """Return the picture of the state as it is now; it stays the same when the game goes on."""
