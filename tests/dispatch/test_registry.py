@@ -311,12 +311,12 @@ def test_tetris_takes_its_opcode_set() -> None:
 
 
 def test_several_cartridges_share_the_options_of_a_command() -> None:
-    """An option goes to those that take it; one that none takes is refused."""
+    """An option goes to those that take its value, the others keep their defaults; one that none takes is refused."""
     home, tetris, scavenger = load_all(["home", "tetris", "scavenger"], opcodes="place")
     assert (dict(home.options), dict(tetris.options)) == ({}, {"opcodes": "place"})
     assert dict(scavenger.options) == {}
     home, tetris = load_all(["home", "tetris"], opcodes="typed")
-    assert (dict(home.options), dict(tetris.options)) == ({"opcodes": "typed"}, {"opcodes": "place"})
+    assert (dict(home.options), dict(tetris.options)) == ({"opcodes": "typed"}, {"opcodes": "syllables"})
     with pytest.raises(UsageError, match=r"'home'.*option opcodes 'moves-typed' is not there; did you mean 'typed'"):
         load_all(["home", "tetris"], opcodes="moves-typed")
     with pytest.raises(UsageError, match=r"home tetris: there is no option 'opcode'; did you mean 'opcodes'\?"):

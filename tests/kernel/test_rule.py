@@ -11,8 +11,9 @@ from kernel.errors import UsageError
 
 
 def test_a_rule_is_found_by_its_name() -> None:
-    """The four names, as text too."""
-    assert [Rule(name).name for name in ("greedy", "exact", "calibrated", "sample")] == list(RuleName)  # type: ignore[arg-type]
+    """The five names, as text too."""
+    names = ("greedy", "exact", "calibrated", "sample", "learned")
+    assert [Rule(name).name for name in names] == list(RuleName)  # type: ignore[arg-type]
 
 
 def test_the_default_leaves_the_decision_to_the_model() -> None:

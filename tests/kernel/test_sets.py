@@ -460,18 +460,25 @@ def test_scores_do_not_depend_on_what_is_stored(tiny_models: dict[str, Path], ar
 
 @pytest.mark.model
 def test_options_of_a_choice_may_be_shown_as_a_set(model: Kernel) -> None:
-    """`listed`: in any order one choice with one score each; prompt and null prompt read the same lines."""
+    """`listed`: in any order one choice with one score each; prompt and null prompt read the same lines.
+
+    Options in another order are another set of opcodes, so for each order the null prompt is read once, in a pass of
+    its own: its three lines are evaluated for the first, and stored for the prompt and for all that come later.
+    """
     options = ["heater warmer", "heater cooler", "music play"]
     null = "Request: N/A\nCommand:"
     model.memory.reset()
-    found = [
-        model.choose("Request: I'm freezing\nCommand:", order, null=null, listed=True)
-        for order in itertools.permutations(options)
-    ]
-    assert len({tuple(sorted(zip(d.texts, d.scores.tolist(), strict=True))) for d in found}) == 1
+    found, again = (
+        [
+            model.choose("Request: I'm freezing\nCommand:", order, null=null, listed=True)
+            for order in itertools.permutations(options)
+        ]
+        for _ in range(2)
+    )
+    assert len({tuple(sorted(zip(d.texts, d.scores.tolist(), strict=True))) for d in (*found, *again)}) == 1
     assert len({d.text for d in found}) == 1
-    assert [d.line_misses for d in found] == [3, 0, 0, 0, 0, 0]
-    assert found[1].line_hits >= 3
+    assert [(d.line_misses, d.line_hits) for d in found] == [(3, 3)] + 5 * [(0, 6)]
+    assert [(d.line_misses, d.line_hits, d.passes) for d in again] == 6 * [(0, 3, 1)]
     main, read = found[0].prompt, found[0].nulls[0]
     assert isinstance(main, Listed)
     assert isinstance(read, Listed)
