@@ -26,8 +26,10 @@ import pytest
 from numpy.typing import NDArray
 
 from kernel.backends.llama_cpp import read_vocabulary
+from kernel.choose.learned import Keys, Learned
 from kernel.models import catalogue as models
 from kernel.text.vocabulary import CONTROL, NORMAL, Vocabulary
+from kernel.trie.opcodes import OpcodeSet
 
 VOCABS = Path(__file__).resolve().parent.parent / ".cache" / "vocabs"
 
@@ -347,6 +349,26 @@ def hashed_row(size: int, seed: int = 0) -> Row:
     return row
 
 
+def made_up(model: str, opcodes: OpcodeSet, seed: int = 0) -> Learned:
+    """What might have been learned of some opcodes, behind any prompt: numbers are drawn; 16 logits are the state."""
+    random, n, k = np.random.default_rng(seed), len(opcodes), 16
+    return Learned(
+        keys=Keys.of(model, opcodes.vocabulary, opcodes),
+        head=(),
+        tail=(),
+        seen=np.linspace(0, len(opcodes.vocabulary) - 1, k).astype(np.int32),
+        weights=random.normal(0, 0.1, (k, n)),
+        bias=random.normal(0, 0.5, n),
+        null=random.normal(-3, 1, n),
+        prior=0.8,
+        meant_state=random.normal(0, 0.1, k),
+        meant_signals=random.normal(0, 1, 3),
+        meant_bias=0.5,
+        words=np.array([1, 20], np.int32),
+        meant_words=random.normal(0, 1, 2),
+    )
+
+
 @pytest.fixture(scope="session")
 def tools() -> SimpleNamespace:
     """What tests of several files work out with."""
@@ -356,5 +378,6 @@ def tools() -> SimpleNamespace:
         toy_vocabulary=toy_vocabulary,
         hashed_row=hashed_row,
         log_softmax=log_softmax,
+        made_up=made_up,
         write_model=write_model,
     )

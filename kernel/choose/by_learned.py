@@ -8,8 +8,9 @@ from kernel.choose.beyond import Beyond
 from kernel.choose.decision import Comparison
 from kernel.choose.outcome import gains
 from kernel.choose.question import Question
+from kernel.choose.rule import finite
 from kernel.choose.score import Scorer
-from kernel.errors import UsageError
+from kernel.errors import LogitsError, UsageError
 from kernel.memory.passes import Work
 
 
@@ -20,7 +21,8 @@ def choose_learned(scorer: Scorer, question: Question) -> tuple[Comparison, Beyo
 
     Raises:
         UsageError: nothing was learned of these opcodes, or they are too many to be scored whole.
-        ContextError, LogitsError, BackendError.
+        LogitsError: no legal opcode is possible, or a logit that was learned from is no finite number.
+        ContextError, BackendError.
     """
     opcodes, by, learned = question.opcodes, question.by, question.learned
     if learned is None:
@@ -33,15 +35,20 @@ def choose_learned(scorer: Scorer, question: Question) -> tuple[Comparison, Beyo
     scores = scorer.score(work, question.watch, None if all_legal else whole)
     seen = scores.wider or scores
     assert seen.states is not None, "the work asks for them"
+    if not np.isfinite(seen.states[0]).all():
+        raise LogitsError(
+            "the rule 'learned' reads a logit behind the prompt that is no finite number; use 'calibrated'"
+        )
     state = learned.state(seen.states[0])
     order = np.argsort(learned.columns(opcodes)[seen.leaves])  # opcodes by column
     leaves, raw = seen.leaves[order], seen.log_probabilities[0][order]
     found = learned.scores(np.arange(len(leaves)), raw, state)
     main = question.prompt.main
     assert isinstance(main, tuple), "the question has taken the prompt that was learned behind"
+    legal = np.isin(leaves, question.legal.leaves())
+    finite(float(found[legal].max()), len(question.legal))
     meant = learned.meant(learned.request(main), raw, found, state)
 
-    legal = np.isin(leaves, question.legal.leaves())
     places = np.flatnonzero(legal)[np.argsort(leaves[legal])]
     prior = None if question.prior is None else question.prior[leaves[places]]
     against = by.compare(found[places], None, prior)

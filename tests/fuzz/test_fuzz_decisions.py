@@ -68,14 +68,15 @@ def text(draw: random.Random) -> str:
     return "".join(draw.choices(WORDS, k=draw.randint(1, 5)))
 
 
-def question(draw: random.Random, kernel: Kernel, texts: list[str]) -> Question:
+def question(draw: random.Random, kernel: Kernel, texts: list[str], tools: SimpleNamespace) -> Question:
     opcodes = kernel.compile(texts)
     legal = opcodes.subset_of(draw.sample(range(len(opcodes)), draw.randint(1, len(opcodes))))
     ids = [tuple(draw.choices(range(len(kernel.vocabulary)), k=draw.randint(1, 30))) for _ in range(4)]
     rule = Rule(draw.choice(RULES), temperature=draw.choice([1e-9, 1.0, 1e9]), planner_weight=draw.choice([0.0, 2.0]))
     prior = np.array([draw.choice([np.nan, -1.0, 1e9]) for _ in texts])
     prompt = PromptIds(ids[0], tuple(ids[1 : 1 + draw.randint(1, 2)]), tuple(ids[3:] if draw.random() < 0.3 else []))
-    return Question(prompt, opcodes, legal, rule, prior, draw.randrange(99), beyond=draw.random() < 0.3)
+    taught = tools.made_up("fuzz", opcodes) if rule.name is RuleName.LEARNED else None
+    return Question(prompt, opcodes, legal, rule, prior, draw.randrange(99), beyond=draw.random() < 0.3, learned=taught)
 
 
 def held(decision: Decision, asked: Question) -> None:
@@ -101,7 +102,7 @@ def decide(tools: SimpleNamespace, seed: int, decisions: int) -> tuple[int, int]
             for _ in range(draw.randint(1, 8)):
                 asked = None
                 try:
-                    asked = question(draw, kernel, texts)
+                    asked = question(draw, kernel, texts, tools)
                     held(kernel.decide(asked), asked)
                     made += 1
                 except KernelError:
@@ -110,7 +111,7 @@ def decide(tools: SimpleNamespace, seed: int, decisions: int) -> tuple[int, int]
                         break
         backend.failing = 0.0
         try:  # after whatever went wrong, the answer is that of a fresh kernel
-            asked = question(draw, kernel, ["go", "south"])
+            asked = question(draw, kernel, ["go", "south"], tools)
             again = kernel.decide(asked)
         except KernelError:
             continue

@@ -205,18 +205,29 @@ def test_a_shipped_set_is_mapped_once_and_only_where_it_fits(
 
 @pytest.mark.parametrize("arch", ["llama", "gemma3", "lfm2", "mamba"])
 def test_all_rules_run_on_every_kind_of_memory(tiny_models: dict[str, Path], tools: SimpleNamespace, arch: str) -> None:
-    """Random weights, real graphs: exact has the plain sums, and each rule returns an option."""
+    """Random weights, real graphs: exact has the plain sums, `learned` what was taught of them and of the plain row,
+    and each rule returns an option."""
     options = ["go north", "go south", "rotate left", "drop"]
     with Kernel(LlamaCppBackend(tiny_models[arch], n_ctx=256, n_seq=8, threads=1)) as kernel:
+        opcodes = kernel.choose("The best", options).opcodes
+        learned = tools.made_up(kernel.backend.fingerprint, opcodes)
+        kernel.teach(learned)
         for prompt in ("The best move is", "The best", "The best move is"):
             for rule in RuleName:
-                assert kernel.choose(prompt, options, null="The", rule=Rule(rule)).text in options
+                d = kernel.choose(prompt, options, null="The", rule=Rule(rule))
+                assert (d.text in options, d.rule) == (True, rule)
         d = kernel.choose("The best move is", options)
+        by_it = kernel.choose("The best move is", options, rule="learned")
     plain = tools.Fresh(tiny_models[arch], n_ctx=256)
-    sequences = [d.opcodes.trie.sequence(leaf).tolist() for leaf in range(4)]
-    expected = tools.plain_scores(plain.row, list(d.prompt), sequences, d.opcodes.scored.tolist())
+    sequences = [opcodes.trie.sequence(leaf).tolist() for leaf in range(4)]
+    expected = np.array(tools.plain_scores(plain.row, list(d.prompt), sequences, opcodes.scored.tolist()))
+    state = plain.row(d.prompt)[learned.seen].astype(float)
     plain.close()
-    np.testing.assert_allclose(d.raw, [expected[leaf] for leaf in d.leaves.tolist()], atol=0.3)
+    np.testing.assert_allclose(d.raw, expected[d.leaves], atol=0.3)
+    for leaf, score in zip(by_it.leaves.tolist(), by_it.scores.tolist(), strict=True):
+        column = sorted(opcodes.texts).index(opcodes.texts[leaf])
+        own = (state - state.mean()) @ learned.weights[:, column] + learned.bias[column]
+        assert score == pytest.approx(0.8 * (expected[leaf] - learned.null[column]) + own, abs=0.3)
 
 
 # -- real weights ----------------------------------------------------------------------------------------------------

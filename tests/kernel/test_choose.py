@@ -438,9 +438,10 @@ def test_memory_that_refuses_removal_gives_the_same_scores(tools: SimpleNamespac
     """Five decisions in a row on recurrent memory: every score is that of a fresh session, and the refusals count."""
     recurrent = Bench(tools, shares_tokens=False)
     refused = 0
+    learned = tools.made_up("scripted", recurrent.opcodes) if rule is RuleName.LEARNED else None
     for prompt in ("P", "PPP", "PPM", "P", "PP"):
-        d = recurrent(rule, prompt=prompt, nulls=["N"])
-        expected = Bench(tools)(rule, prompt=prompt, nulls=["N"])
+        d = recurrent(rule, prompt=prompt, nulls=["N"], learned=learned)
+        expected = Bench(tools)(rule, prompt=prompt, nulls=["N"], learned=learned)
         assert d.index == expected.index
         np.testing.assert_allclose(d.scores, expected.scores, atol=1e-6)
         refused += d.refused_removals

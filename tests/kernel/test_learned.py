@@ -16,10 +16,10 @@ from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.decision import Decision
 from kernel.choose.learned import Keys, Learned, unordered
 from kernel.choose.outcome import Thresholds
-from kernel.choose.question import Question
+from kernel.choose.question import PromptIds, Question
 from kernel.choose.rule import Rule, RuleName
 from kernel.contract import Case
-from kernel.errors import StoreError, UsageError
+from kernel.errors import LogitsError, StoreError, UsageError
 from kernel.learn.features import Features, features
 from kernel.learn.fit import Fit, accuracy
 from kernel.prompt import Explained, explained
@@ -218,6 +218,49 @@ def test_whether_anything_is_meant_depends_on_words_and_signals(kernel: Kernel) 
     quiet = replace(learned, meant_bias=0.5 - expected - 1.5)
     held = kernel.decide(Question(prompt, opcodes, learned=quiet, judge=quiet.thresholds))
     assert (held.outcome.value, held.evidence.meant) == ("none", pytest.approx(-1.5))
+
+
+@pytest.mark.parametrize("logit", [math.nan, math.inf, -math.inf])
+def test_a_state_that_is_no_finite_number_decides_nothing(tools: SimpleNamespace, logit: float) -> None:
+    """A typed error before any score would be NaN; `exact` reads the options only, and decides all the same."""
+    vocabulary = tools.toy_vocabulary(["lamp"])
+    row = tools.hashed_row(len(vocabulary))
+
+    def spoilt(ids: tuple[int, ...]) -> NDArray[np.float32]:
+        out: NDArray[np.float32] = row(ids).copy()
+        out[0] = logit  # a line break, which begins no option
+        return out
+
+    kernel = Kernel(ScriptedBackend(vocabulary, spoilt, n_ctx=2048))
+    opcodes = compiled(kernel)
+    learned = tools.made_up(kernel.backend.fingerprint, opcodes)
+    assert learned.seen[0] == 0
+    prompt = kernel.ids(explained("Dark", GUIDE))
+    with pytest.raises(LogitsError, match="reads a logit behind the prompt that is no finite number; use 'calibrated'"):
+        kernel.decide(Question(prompt, opcodes, learned=learned))
+    exact = kernel.decide(Question(PromptIds(prompt.main), opcodes))
+    assert (exact.rule, exact.text.rstrip()) in [("exact", option) for option in OPTIONS]
+
+
+def test_opcodes_that_are_all_impossible_are_an_error(tools: SimpleNamespace) -> None:
+    """Of the legal ones none has a finite log-probability, and nothing is chosen; one beside them that has is."""
+    vocabulary = tools.toy_vocabulary()
+    row = tools.hashed_row(len(vocabulary))
+    impossible = vocabulary.plain("a")[0]
+
+    def without(ids: tuple[int, ...]) -> NDArray[np.float32]:
+        out: NDArray[np.float32] = row(ids).copy()
+        out[impossible] = -np.inf
+        return out
+
+    kernel = Kernel(ScriptedBackend(vocabulary, without))
+    opcodes = kernel.compile(["ax", "ay", "b"])
+    learned = tools.made_up(kernel.backend.fingerprint, opcodes)
+    assert impossible not in learned.seen
+    prompt = PromptIds(tuple(vocabulary.plain("P")))
+    with pytest.raises(LogitsError, match="none of 2 legal opcodes has a finite log-probability"):
+        kernel.decide(Question(prompt, opcodes, opcodes.subset_of([0, 1]), learned=learned))
+    assert kernel.decide(Question(prompt, opcodes, learned=learned)).text == "b"
 
 
 def test_a_prompt_that_was_not_learned_behind_is_misuse(kernel: Kernel) -> None:
