@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from dispatch.cli.common import load_kernel, make_rule
+from dispatch.cli.common import MOST, load_kernel, make_rule
 from dispatch.cli.output import failing, json_text, number, print_json, print_rows, working, written
 from dispatch.loading.registry import load
 from dispatch.session.evaluate import Result, evaluate
@@ -44,7 +44,7 @@ Split = Annotated[
     typer.Option(help="Which part: test, dev or all (default: test, and dev with --forms).", show_default=False),
 ]
 Forms = Annotated[bool, typer.Option("--forms", help="Try leads and marks of the options instead of rules.")]
-Most = Annotated[int, typer.Option(min=0, help="With --forms: so many cases of each set; 0 is all.")]
+Most = Annotated[int, typer.Option(min=0, max=MOST, help="With --forms: so many cases of each set; 0 is all.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the JSON line only.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Also write the JSON to this file.")]
 

@@ -261,8 +261,8 @@ class LogReader:
                 raise ValueError(f"decisions: the outcome counts {record.decisions} decisions, above it are {self.n}")
         elif record.n != self.n + isinstance(record, DecisionRecord):
             raise ValueError(f"n is {record.n}")
-        if len(self.changes) == CHANGES:
-            raise ValueError(f"event: more than {CHANGES} lines between two decisions")
+        if isinstance(record, Joined | Left | Corrected) and len(self.changes) == CHANGES:
+            raise ValueError(f"event: more than {CHANGES} joins, leaves and corrections between two decisions")
         self._checks.take(record)
         return record
 

@@ -10,6 +10,7 @@ import pytest
 
 from dispatch.log.damage import Damage, Fault
 from dispatch.log.reader import LogReader
+from dispatch.log.records import FORMAT
 from dispatch.log.replay import Verdict, replay
 from kernel.errors import LogError
 
@@ -179,7 +180,7 @@ def test_an_event_of_a_later_version_is_noted_and_skipped(log: Path, counter: Si
 def test_a_newer_schema_is_refused_by_name(log: Path, counter: SimpleNamespace) -> None:
     """Even when everything else of it is unknown."""
     counter.forge(log, 1, schema=7, cartridges="another form")
-    with pytest.raises(LogError, match="schema 7 is newer than 1, the newest that this version reads"):
+    with pytest.raises(LogError, match=f"schema 7 is newer than {FORMAT}, the newest that this version reads"):
         LogReader(log)
 
 

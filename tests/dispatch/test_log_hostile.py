@@ -154,7 +154,7 @@ def test_more_cartridges_than_can_join_between_two_decisions_are_invalid(
     path = counter.write(tmp_path / "log", decisions=2, end=False)
     end = unseal(path.read_bytes().splitlines()[-1])
     assert end is not None
-    chain, out = end[1], []
+    chain, out, ends = end[1], [], []
     for n in range(3):
         for body in (
             {"event": "joined", "n": 2, "cartridge": {"name": f"c{n}", "version": "1"}},
@@ -162,11 +162,18 @@ def test_more_cartridges_than_can_join_between_two_decisions_are_invalid(
         ):
             line, chain = seal(json.dumps(body, separators=(",", ":")).encode(), chain)
             out.append(line)
-    path.write_bytes(path.read_bytes() + b"".join(out))
+            ends.append(seal(b'{"event":"outcome","decisions":2,"ending":"limit","detail":"","summary":{}}', chain)[0])
+    played = path.read_bytes()
+    path.write_bytes(played + b"".join(out[:4]) + ends[3])
+    with LogReader(path) as reader:
+        assert sum(1 for _ in reader) == 2
+        assert reader.damage is None, "as many as are allowed"
+        assert reader.outcome is not None
+    path.write_bytes(played + b"".join(out))
     with LogReader(path) as reader:
         assert sum(1 for _ in reader) == 2
         assert reader.damage is not None
-        assert (reader.damage.line, "more than 4 cartridges" in reader.damage.detail) == (8, True)
+        assert (reader.damage.line, "more than 4 joins" in reader.damage.detail) == (8, True)
 
 
 def test_a_line_that_no_reader_would_take_is_not_written(tmp_path: Path, counter: SimpleNamespace) -> None:
