@@ -11,6 +11,8 @@ import { SessionView } from "./sessionview.js";
 import { Status } from "./status.js";
 import { nextTheme, restoreTheme, theme } from "./theme.js";
 
+/** Whether two routes name the same view of the same sessions, wherever in it. */
+const sameView = (one, other) => ["view", "name", "other"].every((key) => one[key] === other[key]);
 const VIEWS = { home: Home, session: SessionView, beside: Beside, bench: Bench };
 
 class Page {
@@ -50,7 +52,7 @@ class Page {
   /** Show what the address names. */
   follow(anew = false) {
     const route = parseRoute(location.hash);
-    const same = this.route && ["view", "name", "other"].every((key) => this.route[key] === route[key]);
+    const same = this.route && sameView(this.route, route);
     this.route = route;
     if (same && this.view && !anew) {
       this.view.goTo?.(route);
@@ -74,8 +76,9 @@ class Page {
     this.follow(true);
   }
 
-  /** Let the address name where the reader is, without a step in the history. */
+  /** Let the address name where the reader is, without a step in the history; not where it names another view already. */
   link(route) {
+    if (!sameView(parseRoute(location.hash), this.route)) return;
     const wanted = formatRoute(route);
     this.route = { ...this.route, ...route };
     if (location.hash !== wanted) history.replaceState(null, "", wanted);

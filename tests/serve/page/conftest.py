@@ -45,9 +45,10 @@ def browser_script() -> ModuleType:
     return module
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The Chromium, Chrome or Edge of this machine."""
+    """The Chromium, Chrome or Edge of this machine; ended with the module, for its event loop runs in this thread until
+    then, and tests elsewhere could start none."""
     path = browser_script().found()
     if path is None:
         said = "no Chromium, Chrome or Edge is here: make setup-browser"
