@@ -122,7 +122,7 @@ def test_a_link_opens_a_pinned_step_and_the_address_follows(visit: Visits) -> No
 
 
 def test_the_view_that_is_left_does_not_take_the_address_back(visit: Visits) -> None:
-    """Where the browser is slow to say that the address changed, the old view still names its decision; not any more."""
+    """Where the browser is slow to say that the address changed, the old view is still there to name its decision."""
     seen = visit()
     seen.page.add_init_script(
         """addEventListener("hashchange", (event) => {
