@@ -10,13 +10,12 @@ The tiny models have random weights and two or three layers, but a real tokenize
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import hashlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -48,23 +47,6 @@ if "PYTEST_XDIST_WORKER" in os.environ and hasattr(os, "sched_setaffinity"):
     _cores = sorted(os.sched_getaffinity(0))
     _mine = _cores[int(os.environ["PYTEST_XDIST_WORKER"][2:]) :: int(os.environ["PYTEST_XDIST_WORKER_COUNT"])]
     os.sched_setaffinity(0, _mine or _cores)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Let a test without a browser run event loops of its own.
-
-    As long as Playwright's synchronous browser is open, its loop counts as the running one of this thread, and
-    `asyncio.run` refuses another; the browser stays open from the first test that needs it to the end of all tests.
-    """
-    if "browser" in getattr(item, "fixturenames", ()):
-        return (yield)
-    loop = asyncio._get_running_loop()
-    asyncio._set_running_loop(None)
-    try:
-        return (yield)
-    finally:
-        asyncio._set_running_loop(loop)
 
 
 def missing(what: str) -> None:
