@@ -111,6 +111,16 @@ def rules() -> Lines:
 
 
 @table
+def states() -> Lines:
+    """Labelled states, the planner's best marked: options as a set, and what was kept of them as rotated lists."""
+    yield ["model", "set", "prompt", "cases", "chance", "rule", "right (95 %)", "tokens"]
+    for file, shown in (("eval-states-lists", "rotated lists"), ("eval-states", "a set")):
+        for row in result(file)["results"]:
+            cells = [str(row["cases"]), percent(row["chance"]), row["rule"], right(row), f"{row['tokens']:.0f}"]
+            yield [row["model"], row["set"], shown, *cells]
+
+
+@table
 def several() -> Lines:
     """Accuracy where several cartridges take requests, and of the request without their guides."""
     yield ["model", "cartridges (requests, commands)", *RULES, "calibrated, request alone"]
