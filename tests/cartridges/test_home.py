@@ -211,6 +211,7 @@ def test_the_table_shows_every_device() -> None:
         assert word in text
 
 
+@pytest.mark.slow
 @pytest.mark.model
 def test_smollm2_sets_degrees_and_writes_a_reminder(smollm2_path: Path) -> None:
     """Real weights: a number that is asked for, and words that nobody wrote out; the text is one instruction."""

@@ -124,6 +124,7 @@ def test_shipped_files_are_small() -> None:
     assert sum(file.stat().st_size for file in files) < 1_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.model
 def test_the_shipped_file_decides_what_people_say(
     smollm2_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

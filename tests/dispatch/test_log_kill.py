@@ -60,7 +60,7 @@ def start(path: Path) -> str:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork and kill -9")
-@pytest.mark.parametrize("suffix", ["jsonl", "gz"])
+@pytest.mark.parametrize("suffix", ["jsonl", pytest.param("gz", marks=pytest.mark.slow)])
 def test_a_session_killed_at_any_moment_goes_on_to_the_same_end(tmp_path: Path, suffix: str) -> None:
     """Random moments from before the header to after the outcome, until 50 have fallen into the middle.
 

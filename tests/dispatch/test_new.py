@@ -63,6 +63,7 @@ def test_a_new_cartridge_is_complete_and_says_its_name_everywhere(tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == ["robot2"]
 
 
+@pytest.mark.slow
 def test_it_runs_and_passes_at_once(tmp_path: Path) -> None:
     """Written, checked, tested and played, each by the command that a person types."""
     made = run(tmp_path, "python -m kernel new robot2 --into mine")

@@ -420,6 +420,7 @@ def test_a_goal_is_given_up_after_its_steps(wishes: dict[str, str]) -> None:
     assert (found["ending"], found["decisions"], found["detail"]) == ("limit", 3, "3 decisions")
 
 
+@pytest.mark.slow
 def test_a_redacted_log_holds_no_request_and_goes_on_with_its_salt(tmp_path: Path, wishes: dict[str, str]) -> None:
     """The new salt is told once, on stderr; a wrong or missing one is refused."""
     wishes["secret-7"] = " door lock"
@@ -480,6 +481,7 @@ def one_thread() -> tuple[str, int]:
     return "--threads", 1
 
 
+@pytest.mark.slow
 @pytest.mark.model
 def test_ten_mixed_requests_reach_the_right_cartridge(
     tmp_path: Path, smollm2_path: Path, one_thread: tuple[str, int]
