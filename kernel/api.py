@@ -14,7 +14,7 @@ from typing import Self
 
 from kernel import recent
 from kernel.backends.base import Backend
-from kernel.choose.aio import AsyncCalls
+from kernel.choose.aio import AsyncCalls, awaited
 from kernel.choose.chooser import Chooser
 from kernel.choose.decision import Decision
 from kernel.choose.learned import Learned, unordered
@@ -148,7 +148,9 @@ class Kernel(AsyncCalls):
         Raises:
             UsageError, BuildError, ContextError, LogitsError.
         """
-        return self.decide(replace(self.question(prompt, options, null, rule, listed=listed), judge=judge))
+        return self.decide(self.question(prompt, options, null, rule, listed=listed, judge=judge))
+
+    achoose = awaited(choose)
 
     def choose_many(
         self,
@@ -164,8 +166,7 @@ class Kernel(AsyncCalls):
 
         The arguments and the answers are those of `choose`.
         """
-        questions = [self.question(prompt, options, null, rule, listed=listed) for prompt in prompts]
-        return self.decide_many([replace(question, judge=judge) for question in questions])
+        return self.decide_many([self.question(p, options, null, rule, listed=listed, judge=judge) for p in prompts])
 
     def question(
         self,
@@ -175,13 +176,14 @@ class Kernel(AsyncCalls):
         rule: Rule | str | None = None,
         *,
         listed: bool = False,
+        judge: Judge | None = None,
     ) -> Question:
         """Return what `choose` asks."""
         literals = option_literals(prompt, options)
         made = rule if rule is None or isinstance(rule, Rule) else Rule(rule)  # type: ignore[arg-type]
         try:
             ids = self.ids(asked(prompt, null, literals if listed else ()))
-            return Question(ids, self.compile(literals, keep=False), rule=made)
+            return Question(ids, self.compile(literals, keep=False), rule=made, judge=judge)
         except BuildError as error:
             raise BuildError(re.sub(r"^opcode", "option", str(error)), error.pairs) from error
 
@@ -224,6 +226,8 @@ class Kernel(AsyncCalls):
     def decide(self, question: Question) -> Decision:
         """Choose among the legal opcodes of a compiled set; see `Chooser.choose` for the errors."""
         return self._chooser.choose(self._taught(question))
+
+    adecide = awaited(decide)
 
     def decide_many(self, questions: Sequence[Question]) -> list[Decision]:
         """Decide each question, in the same passes where their options are few or alike; see `choose_many`."""

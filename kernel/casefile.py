@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -46,9 +46,25 @@ class NothingRow(Row):
     kind: Kind
 
 
+M = TypeVar("M", bound=BaseModel)
 R = TypeVar("R", bound=Row)
 NONE = "none"
 """The answer of a request that nothing should answer."""
+
+
+def numbered(path: Path, row: type[M], name: str) -> Iterator[tuple[int, M]]:
+    """Yield number and value of each line of a file of JSON lines.
+
+    Raises CartridgeError, with the name, line and field, when the file or a line of it cannot be read.
+    """
+    for number, line in enumerate(read_lines(path, CartridgeError, name), 1):
+        try:
+            found = row.model_validate_json(line)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(map(str, first["loc"])) or "the line"
+            raise CartridgeError(f"{name}:{number}: {where}: {first['msg']}") from error
+        yield number, found
 
 
 def read(path: Path, row: type[R]) -> list[R]:
@@ -57,13 +73,7 @@ def read(path: Path, row: type[R]) -> list[R]:
     Raises CartridgeError, with file, line and field, when the file or a line of it cannot be read or an id comes twice.
     """
     rows: dict[str, R] = {}
-    for number, line in enumerate(read_lines(path, CartridgeError, path.name), 1):
-        try:
-            found = row.model_validate_json(line)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(map(str, first["loc"])) or "the line"
-            raise CartridgeError(f"{path.name}:{number}: {where}: {first['msg']}") from error
+    for number, found in numbered(path, row, path.name):
         if found.id in rows:
             raise CartridgeError(f"{path.name}:{number}: the id {found.id!r} stands twice; give each case its own")
         rows[found.id] = found

@@ -67,7 +67,7 @@ class Form:
     def of(self, prompt: Prompt, options: Sequence[str]) -> Prompt:
         """Return another form's prompt in this one; one that shows no such set stays as it is.
 
-        The lines are known by the options that they end in. What stands before the lead (a strategy, say) stays.
+        The lines are known by the options that they end in. What stands before the lead stays.
 
         Args:
             options: as they are scored, a space in front.
@@ -94,7 +94,7 @@ FORM = Form("Options:\n- {other}: none\n", "best", "good")
 """What our cartridges share; chosen on the labelled states of `dev` (benchmarks/results/forms.json)."""
 
 SOLVED = "Options:\n- {other}: none\n- {best}: ru\nBest move: ru\nOptions:\n- {other}: none\n"
-"""A lead with a question that is answered already; its label is a syllable that no placement has."""
+"""A lead with a question that is answered already; its label should be no option that is legal."""
 
 LEADS = (
     "Options:\n",

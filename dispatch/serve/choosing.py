@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -58,8 +57,8 @@ async def choose(request: Request) -> Response:
     rule, judge = _rule(form, services), _judge(form)
 
     def asks(kernel: Kernel) -> Question:
-        question = kernel.question(form.prompt, form.options, form.null or (), rule, listed=bool(form.listed))
-        return replace(question, judge=judge)
+        listed = bool(form.listed)
+        return kernel.question(form.prompt, form.options, form.null or (), rule, listed=listed, judge=judge)
 
     async def decided() -> Decision:
         async with within(services.limits.answer_seconds):

@@ -19,8 +19,9 @@ from dispatch.wire.form import FORMS
 from dispatch.wire.wire import Wire
 from kernel.api import Kernel
 from kernel.choose.decision import Decision
+from kernel.choose.outcome import Judge
 from kernel.choose.question import Question
-from kernel.choose.rule import Rule
+from kernel.choose.rule import Rule, RuleName
 from kernel.contract import Cartridge
 from kernel.errors import short
 from kernel.opcode import HALT_INSTRUCTION, Instruction
@@ -39,6 +40,7 @@ class Commands:
         self._rule = rule
         self._seed = seed
         self._player: ModelPlayer | None = None
+        self._judges: dict[RuleName, Judge] = {}
 
     def check(self, tools: Sequence[str] | None) -> None:
         """Raise RequestError for the name of a command that is none."""
@@ -61,9 +63,7 @@ class Commands:
         question = player.question(seen, kernel.ids(seen.prompt))
         # where everything is legal nothing is beyond it, and decisions that do not look there share passes
         beyond = question.beyond and len(question.legal) < len(player.opcodes)
-        return replace(
-            question, beyond=beyond, judge=None if always else judge_for(kernel, [self.cartridge], question.by)
-        )
+        return replace(question, beyond=beyond, judge=None if always else self._judge(kernel, question.by))
 
     def instruction(self, kernel: Kernel, decision: Decision) -> tuple[Instruction, Decision]:
         """Return what was decided; open arguments are written now."""
@@ -80,7 +80,14 @@ class Commands:
     def _of(self, kernel: Kernel) -> ModelPlayer:
         if self._player is None or self._player.kernel is not kernel:
             self._player = ModelPlayer(kernel, Wire([self.cartridge], FORMS["compact"]), [self.cartridge], self._rule)
+            self._judges = {}
         return self._player
+
+    def _judge(self, kernel: Kernel, rule: Rule) -> Judge:
+        """Return the judge under a rule; what was learned is read from its file once."""
+        if rule.name not in self._judges:
+            self._judges[rule.name] = judge_for(kernel, [self.cartridge], rule)
+        return self._judges[rule.name]
 
     def _situation(self, request: str, tools: Sequence[str] | None) -> Situation:
         engine = self.cartridge.engine()

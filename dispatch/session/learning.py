@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from dispatch.log.corrections import corrections
 from dispatch.session.guides import asked_of_all, guide_of
 from dispatch.session.learned import keys_of
 from kernel.api import Kernel
+from kernel.casefile import NONE, numbered
 from kernel.choose.learned import Learned
 from kernel.choose.outcome import Thresholds
 from kernel.contract import Cartridge, Case
@@ -22,14 +23,10 @@ from kernel.errors import CartridgeError, UsageError
 from kernel.learn.features import features
 from kernel.learn.fit import Crossed, Fit, accuracy
 from kernel.prompt import Prompt, explained
-from kernel.textfile import read_lines
-
-NONE = "none"
-"""How a file of cases says that nothing should answer; the empty text says the same."""
 
 
 class Labelled(BaseModel):
-    """A line of a file of cases: a request and the command that answers it, or a kind of request for nothing."""
+    """A line of a file of cases: a request and the command that answers it, `none` or nothing where none does."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
@@ -82,13 +79,7 @@ def file_cases(path: Path, known: Sequence[str]) -> list[tuple[str, str]]:
         CartridgeError: a line is no labelled request, or its answer no command; file and line are named.
     """
     found = []
-    for number, line in enumerate(read_lines(path, CartridgeError, str(path)), 1):
-        try:
-            row = Labelled.model_validate_json(line)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(map(str, first["loc"])) or "the line"
-            raise CartridgeError(f"{path}:{number}: {where}: {first['msg']}") from error
+    for number, row in numbered(path, Labelled, str(path)):
         answer = "" if row.answer == NONE else row.answer.strip()
         if answer and answer not in known:
             raise CartridgeError(f"{path}:{number}: answer: {row.answer!r} is none of the {len(known)} commands")

@@ -9,57 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import ParamSpec, TypeVar
-
-from kernel.choose.decision import Decision
-from kernel.choose.outcome import Judge
-from kernel.choose.question import Question
-from kernel.choose.rule import Rule
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C = TypeVar("C", bound="AsyncCalls")
 
 
 class AsyncCalls:
     """What `Kernel` offers to asyncio."""
 
     _worker: ThreadPoolExecutor | None = None
-
-    def choose(
-        self,
-        prompt: str,
-        options: Sequence[str],
-        *,
-        null: Sequence[str] | str = (),
-        rule: Rule | str | None = None,
-        listed: bool = False,
-        judge: Judge | None = None,
-    ) -> Decision:
-        """See Kernel."""
-        raise NotImplementedError
-
-    def decide(self, question: Question) -> Decision:
-        """See Kernel."""
-        raise NotImplementedError
-
-    async def achoose(
-        self,
-        prompt: str,
-        options: Sequence[str],
-        *,
-        null: Sequence[str] | str = (),
-        rule: Rule | str | None = None,
-        listed: bool = False,
-        judge: Judge | None = None,
-    ) -> Decision:
-        """Choose as `choose` does, without blocking the event loop."""
-        return await self.aside(self.choose, prompt, options, null=null, rule=rule, listed=listed, judge=judge)
-
-    async def adecide(self, question: Question) -> Decision:
-        """Decide as `decide` does, without blocking the event loop."""
-        return await self.aside(self.decide, question)
 
     async def aside(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a function that uses the kernel on the kernel's own thread, and return what it returns."""
@@ -73,3 +35,15 @@ class AsyncCalls:
         if self._worker is not None:
             self._worker.shutdown(cancel_futures=True)
             self._worker = None
+
+
+def awaited(method: Callable[Concatenate[C, P], R]) -> Callable[Concatenate[C, P], Coroutine[Any, Any, R]]:
+    """Return the twin of a method that does the same without blocking the event loop, as `achoose` is of `choose`."""
+
+    @functools.wraps(method)
+    async def twin(self: C, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self.aside(lambda: method(self, *args, **kwargs))
+
+    twin.__name__ = f"a{method.__name__}"
+    twin.__doc__ = f"As `{method.__name__}`, without blocking the event loop."
+    return twin
