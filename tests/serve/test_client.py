@@ -45,6 +45,9 @@ AT_HOME = (
     "play some music",
     "it is too dark in the hall",
 )
+SURE = ("turn on the kitchen light", "lock the front door", "it is too dark in the hall")
+"""Decided by more than TOLERANCE, with three answers. "I'm freezing" is not: the second is nearer than what lines that
+other tests have stored can move a score of these weights."""
 WITH_TOOLS = (
     "how warm will it be in Paris?",
     "set an alarm at 7",
@@ -324,10 +327,8 @@ def many(served: SimpleNamespace, clients: int, seconds: float, least: int) -> l
 
     The kernel is held until all of them wait.
     """
-    expected = {
-        request: answered(served.client, False, model="home", messages=user(request)) for request in AT_HOME[:3]
-    }
-    assert len(set(map(repr, expected.values()))) == 2, "else answers that were mixed up would look right"
+    expected = {request: answered(served.client, False, model="home", messages=user(request)) for request in SURE}
+    assert len(set(map(repr, expected.values()))) == 3, "else answers that were mixed up would look right"
     wrong: list[Any] = []
     counts = [0] * clients
     all_wait = threading.Event()
@@ -337,7 +338,7 @@ def many(served: SimpleNamespace, clients: int, seconds: float, least: int) -> l
         with openai.OpenAI(base_url=f"{served.base}/v1", api_key="none", max_retries=0) as client:
             turn = number
             while counts[number] < least or time.monotonic() < end:
-                request = AT_HOME[turn % 3]
+                request = SURE[turn % 3]
                 turn += 1
                 try:
                     found = answered(client, turn % 2 == 0, model="home", messages=user(request))
