@@ -382,8 +382,11 @@ def behind(rows: dict[str, Row]) -> float:
 
 @table
 def decisions() -> Lines:
-    """Decisions a second; the sets first in which a peer is furthest ahead of the default rule."""
-    names = who_played("decision")
+    """Decisions a second; the sets first in which a peer is furthest ahead of the default rule.
+
+    What a contestant differs little from, and what we were before, stands in the table of all rows.
+    """
+    names = [who for who in who_played("decision") if who not in ("ours rotations", "gbnf stopped")]
     yield ["model", "set", *(CONTESTANTS[who] for who in names)]
     for model, of, rows in sorted(decided("decision"), key=lambda each: behind(each[2])):
         speeds = [round(speed(rows[who]), 1) if who in rows else -1.0 for who in names]
