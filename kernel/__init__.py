@@ -13,9 +13,12 @@ if TYPE_CHECKING:
     from kernel.choose.outcome import Evidence, Judge, Outcome, Thresholds
     from kernel.choose.question import Question
     from kernel.choose.rule import Rule, RuleName
+    from kernel.tools.call import Call
+    from kernel.tools.tools import Tool, Tools
     from kernel.trie.opcodes import Literal
 
 __all__ = [
+    "Call",
     "Decision",
     "Evidence",
     "Judge",
@@ -27,9 +30,12 @@ __all__ = [
     "RuleName",
     "Stop",
     "Thresholds",
+    "Tool",
+    "Tools",
 ]
 
 _HOMES = {
+    "Call": "kernel.tools.call",
     "Decision": "kernel.choose.decision",
     "Evidence": "kernel.choose.outcome",
     "Judge": "kernel.choose.outcome",
@@ -41,6 +47,8 @@ _HOMES = {
     "RuleName": "kernel.choose.rule",
     "Stop": "kernel.choose.decision",
     "Thresholds": "kernel.choose.outcome",
+    "Tool": "kernel.tools.tools",
+    "Tools": "kernel.tools.tools",
 }
 
 

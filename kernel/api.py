@@ -14,7 +14,7 @@ from typing import Self
 
 from kernel import recent
 from kernel.backends.base import Backend
-from kernel.choose.aio import AsyncCalls, awaited
+from kernel.choose.aio import awaited
 from kernel.choose.chooser import Chooser
 from kernel.choose.decision import Decision
 from kernel.choose.learned import Learned, unordered
@@ -30,6 +30,7 @@ from kernel.memory.memory import Memory
 from kernel.models.catalogue import cache_dir
 from kernel.prompt import Part, Piece, Prompt, parted
 from kernel.text.bulk import Progress
+from kernel.tools.caller import ToolCalls
 from kernel.trie.opcodes import Literal, OpcodeSet
 from kernel.trie.store import compile_cached, compiled_from
 
@@ -41,7 +42,7 @@ KEPT_FROM = 50_000
 _log = logging.getLogger(__name__)
 
 
-class Kernel(AsyncCalls):
+class Kernel(ToolCalls):
     """One model, one memory, any number of choices.
 
     Threads may share it: decisions, texts that are written and `compile` wait for each other (`lock`).

@@ -66,6 +66,10 @@ class ActionFailedError(KernelError):
     """What an instruction does outside the engine was tried and failed; the engine is as it was."""
 
 
+class DeclinedError(KernelError):
+    """A call that is not carried out: nothing was chosen, or nobody agreed to it."""
+
+
 class LogError(KernelError):
     """A session log that cannot be written or read."""
 
