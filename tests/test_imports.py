@@ -44,10 +44,11 @@ RANKS = {
     "dispatch.checker": 10,
     "dispatch.session": 11,
     "dispatch.inspector": 12,
-    "dispatch.serve": 13,
-    "dispatch.cli": 14,
-    "dispatch": 15,
-    "kernel.__main__": 16,
+    "dispatch.tab": 13,
+    "dispatch.serve": 14,
+    "dispatch.cli": 15,
+    "dispatch": 16,
+    "kernel.__main__": 17,
 }
 """The rank of each package, and of each module that stands alone in one. A module may import what has a lower rank, and
 what is of its own package; two packages of one rank do not know each other. A name that is not listed has the rank of
@@ -213,7 +214,7 @@ def test_an_author_of_opcodes_loads_little() -> None:
             "from dispatch.wire import wire\n",
             "cartridges may import ['cartridges', 'kernel']",
         ),
-        ("dispatch/log/writer.py", "from dispatch.cli.output import failing\n", "of rank 14, itself of rank 10"),
+        ("dispatch/log/writer.py", "from dispatch.cli.output import failing\n", "of rank 15, itself of rank 10"),
         ("dispatch/wire/wire.py", "from dispatch.loading import options\n", "of rank 9, itself of rank 9"),
         ("kernel/trie/trie.py", "from kernel.opcode import Opcode\n", "kernel.opcode of rank 3, itself of rank 3"),
         ("kernel/trie/trie.py", "from kernel.memory import rows\n", "kernel.memory.rows of rank 4, itself of rank 3"),

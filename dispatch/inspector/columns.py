@@ -1,29 +1,35 @@
-"""The numbers of every decision that the strip and the filters need, as growing arrays: some 40 bytes a decision."""
+"""The numbers of every decision that the strip and the filters need, as growing arrays: some 40 bytes a decision.
+
+Plain Python, which does for the sessions of a browser's tab; `quick.py` has the same for logs of any length.
+"""
 
 from __future__ import annotations
 
+import math
 import struct
+import sys
+from array import array
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dispatch.inspector.jsonable import Json, number
 from dispatch.inspector.lines import Glance
 
-KINDS: dict[str, Any] = {
-    "margin": np.float32,
-    "ms": np.float32,
-    "at_ms": np.float32,
-    "flags": np.uint16,
-    "cartridge": np.uint8,
-    "outcome": np.uint8,
-    "offset": np.uint64,
-    "length": np.uint32,
-    "keep": np.uint32,
+KINDS = {
+    "margin": "f",
+    "ms": "f",
+    "at_ms": "f",
+    "flags": "H",
+    "cartridge": "B",
+    "outcome": "B",
+    "offset": "Q",
+    "length": "I",
+    "keep": "I",
 }
+"""Columns and their types, as the standard library's `array` names them: 4, 2, 1, 8 and 4 bytes."""
 SHOWN = ("margin", "ms", "at_ms", "flags", "cartridge", "outcome")
 """The columns of the strip, in this order."""
 MAGIC = 0x5254534B
@@ -55,11 +61,11 @@ class Columns:
         self.count = 0
         self.cartridges: list[str] = []
         self.outcomes: list[str] = []
-        self._arrays = {name: np.empty(1024, kind) for name, kind in KINDS.items()}
+        self._arrays = _empty(1024)
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        """Return a column, as long as `count`."""
-        return self._arrays[name][: self.count]
+    def __getitem__(self, name: str) -> memoryview[Any]:
+        """Return a column, as long as `count`, without copying it."""
+        return memoryview(self._arrays[name])[: self.count]
 
     def extend(self, glances: Sequence[Glance], places: Sequence[tuple[int, int]]) -> None:
         """Append decisions and where their lines stand: (offset, length), in bytes."""
@@ -67,14 +73,14 @@ class Columns:
         size = len(self._arrays["margin"])
         if end > size:
             size = max(end, 2 * size)
-            grown = {name: np.empty(size, kind) for name, kind in KINDS.items()}
-            for name, array in self._arrays.items():
-                grown[name][:start] = array[:start]
+            grown = _empty(size)  # an array that others look at is never made longer in place
+            for name, column in self._arrays.items():
+                grown[name][:start] = column[:start]
             self._arrays = grown
         for name, values in self._values(glances).items():
-            self._arrays[name][start:end] = values
-        self._arrays["offset"][start:end] = [offset for offset, _ in places]
-        self._arrays["length"][start:end] = [length for _, length in places]
+            self._put(name, start, values)
+        self._put("offset", start, [offset for offset, _ in places])
+        self._put("length", start, [length for _, length in places])
         self.count = end
 
     def correct(self, glances: Sequence[Glance]) -> None:
@@ -82,7 +88,10 @@ class Columns:
         if glances and glances[-1].n <= self.count:
             start = glances[0].n - 1
             for name, values in self._values(glances).items():
-                self._arrays[name][start : start + len(glances)] = values
+                self._put(name, start, values)
+
+    def _put(self, name: str, start: int, values: list[Any]) -> None:
+        self._arrays[name][start : start + len(values)] = array(KINDS[name], values)
 
     def _values(self, glances: Sequence[Glance]) -> dict[str, list[Any]]:
         found = {name: [getattr(each, name) for each in glances] for name in ("margin", "ms", "at_ms", "flags", "keep")}
@@ -95,13 +104,16 @@ class Columns:
         count = self.count if most is None else min(most, self.count)
         start = min(max(start, 1), count + 1)
         head = struct.pack("<8I", MAGIC, 1, generation, start, count + 1 - start, count, complete, 0)
-        columns = (self._arrays[name][start - 1 : count] for name in SHOWN)
-        return head + b"".join(column.astype(column.dtype.newbyteorder("<")).tobytes() for column in columns)
+        columns = [self._arrays[name][start - 1 : count] for name in SHOWN]
+        if sys.byteorder == "big":
+            for column in columns:
+                column.byteswap()
+        return head + b"".join(column.tobytes() for column in columns)
 
     def told(self, start: int, most: int) -> Json:
         """Return the same as JSON, of at most so many decisions from `start` on."""
         end = min(self.count, start - 1 + most)
-        columns = {name: self._arrays[name][start - 1 : end].tolist() for name in SHOWN}
+        columns: dict[str, list[Any]] = {name: self._arrays[name][start - 1 : end].tolist() for name in SHOWN}
         for name in ("margin", "ms", "at_ms"):
             columns[name] = [number(round(value, 6)) for value in columns[name]]
         return {"from": start, "count": max(0, end + 1 - start), "decisions": self.count, **columns}
@@ -110,22 +122,29 @@ class Columns:
         """Return the names that the columns number."""
         return {"cartridges": list(self.cartridges), "outcomes": list(self.outcomes)}
 
-    def select(self, by: Filter) -> NDArray[np.intp]:
+    def select(self, by: Filter) -> Sequence[int]:
         """Return the numbers of the decisions that a filter lets through, ascending."""
-        keep = np.ones(self.count, np.bool_)
-        if by.margin_below is not None:
-            keep &= self["margin"] < by.margin_below
-        if by.ms_above is not None:
-            keep &= self["ms"] > by.ms_above
-        if by.flags is not None:
-            keep &= (self["flags"] & np.uint16(by.flags & 0xFFFF)) != 0
-        for name, wanted, known, first in (
-            ("cartridge", by.cartridge, self.cartridges, 0),
-            ("outcome", by.outcome, self.outcomes, 1),
-        ):
-            if wanted is not None:
-                keep &= self[name] == (known.index(wanted) + first if wanted in known else BEYOND)
-        return np.flatnonzero(keep) + 1
+        cartridge, outcome = self._wanted(by)
+        flags = None if by.flags is None else by.flags & 0xFFFF
+        rows = zip(*(self[name] for name in ("margin", "ms", "flags", "cartridge", "outcome")), strict=False)
+        return [
+            n
+            for n, (margin, ms, flag, of, end) in enumerate(rows, 1)
+            if (by.margin_below is None or margin < by.margin_below)
+            and (by.ms_above is None or ms > by.ms_above)
+            and (flags is None or flag & flags)
+            and cartridge in (None, of)
+            and outcome in (None, end)
+        ]
+
+    def _wanted(self, by: Filter) -> tuple[int | None, int | None]:
+        """Return the numbers of the cartridge and of the outcome that a filter names; BEYOND is nobody's."""
+        named = ((by.cartridge, self.cartridges, 0), (by.outcome, self.outcomes, 1))
+        cartridge, outcome = (
+            None if wanted is None else known.index(wanted) + first if wanted in known else BEYOND
+            for wanted, known, first in named
+        )
+        return cartridge, outcome
 
     def least(self, after: int | None) -> tuple[int, float, int] | None:
         """Return (number, margin, rank from 1) of the least confident decision, or of the next one behind `after`.
@@ -133,22 +152,31 @@ class Columns:
         Decisions without a margin or without a rival are in no order. Ties go by number.
         """
         margins = self["margin"]
-        usable = np.isfinite(margins)
-        known = after is not None and 1 <= after <= len(margins) and bool(usable[after - 1])
-        order = np.argsort(np.where(usable, margins, np.inf), kind="stable")[: int(usable.sum())]
-        rank = int(np.flatnonzero(order == (after or 0) - 1)[0]) + 1 if known else 0
+        order = sorted((margin, n) for n, margin in enumerate(margins, 1) if math.isfinite(margin))
+        known = after is not None and 1 <= after <= len(margins) and math.isfinite(margins[after - 1])
+        rank = bisect_right(order, (margins[after - 1], after)) if known and after is not None else 0
         if rank >= len(order):
             return None
-        return int(order[rank]) + 1, float(margins[order[rank]]), rank + 1
+        margin, n = order[rank]
+        return n, margin, rank + 1
 
     def slow_ms(self) -> float | None:
         """Return the time that one decision in a hundred is above; None where none is known."""
-        known = self["ms"][~np.isnan(self["ms"])]
-        return float(np.quantile(known, 0.99)) if len(known) else None
+        known = sorted(ms for ms in self["ms"] if not math.isnan(ms))
+        if not known:
+            return None
+        place = 0.99 * (len(known) - 1)
+        low, high = float(known[int(place)]), float(known[math.ceil(place)])
+        return low + (high - low) * (place - int(place))
 
     def counts(self, flags: Iterable[tuple[str, int]]) -> dict[str, int]:
         """Return how many decisions have each flag."""
-        return {name: int(((self["flags"] & np.uint16(flag)) != 0).sum()) for name, flag in flags}
+        found = Counter(self["flags"])
+        return {name: sum(many for each, many in found.items() if each & flag) for name, flag in flags}
+
+
+def _empty(size: int) -> dict[str, array[Any]]:
+    return {name: array(kind, bytes(size * array(kind).itemsize)) for name, kind in KINDS.items()}
 
 
 def _number_of(name: str, known: list[str]) -> int:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dispatch.inspector.jsonable import Json, brief, clip, number, of_bytes, plain
 from dispatch.inspector.lines import of_record, outcome_of
-from dispatch.log.ledger import EACH
-from dispatch.log.objects import LedgerStep, LegalRow, TokenRow
+from dispatch.log.objects import EACH, LedgerStep, LegalRow, TokenRow
 from dispatch.log.records import DecisionRecord
-from kernel.text.vocabulary import CONTROL, Vocabulary
+from kernel.text.attributes import CONTROL
+
+if TYPE_CHECKING:
+    from kernel.text.vocabulary import Vocabulary
 
 UNKNOWN: Json = {"text": None, "hex": None}
 

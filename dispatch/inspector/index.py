@@ -6,6 +6,7 @@ a line that is no decision of the next number ends the index, and `watch.py` say
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from bisect import bisect_right
 from pathlib import Path
@@ -47,7 +48,7 @@ class LogIndex:
         while self.source.compressed and b"\n" not in self.source.read(0, self.source.available()):
             if not self.source.grow():  # the header at least, so that the copy can be opened as a log
                 break
-        self.columns = Columns()
+        self.columns = _columns()
         self.outcome: Outcome | None = None
         self.complete = False
         self.stopped: str | None = None
@@ -158,6 +159,15 @@ class LogIndex:
     def close(self) -> None:
         """Close the file."""
         self.source.close()
+
+
+def _columns() -> Columns:
+    """Return columns that numpy looks through, where there is one; a browser's tab has none."""
+    if importlib.util.find_spec("numpy") is None:
+        return Columns()
+    from dispatch.inspector.quick import QuickColumns
+
+    return QuickColumns()
 
 
 def fields(line: bytes) -> dict[str, object]:

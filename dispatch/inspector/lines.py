@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from dispatch.log.records import DecisionRecord
-from kernel.choose.decision import TOLERANCE, Stop
+from kernel.choose.kinds import TOLERANCE, Stop
 
 REFUSED, FAILED, FORCED, CLOSED, TOP, WISH, LOW, LEDGER, REQUEST = (1 << bit for bit in range(9))
 """Flags of a decision, as docs/inspector.md has them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dispatch.inspector import decision as told
 from dispatch.inspector.boards import Engines, drawn
@@ -12,10 +13,12 @@ from dispatch.inspector.jsonable import Json, brief, number, plain
 from dispatch.inspector.keeper import Foreground, Keeper, Kept
 from dispatch.inspector.lines import FAILED, FORCED, LOW, REFUSED, TOP, WISH
 from dispatch.inspector.reading import reading
-from dispatch.inspector.vocabularies import Vocabularies
 from dispatch.loading.error_line import error_line
 from dispatch.log.replay import MakeCartridge
 from kernel.errors import LogError, NotThereError
+
+if TYPE_CHECKING:
+    from dispatch.inspector.vocabularies import Vocabularies
 
 FIRST_SECONDS = 0.25
 """The first answer waits so long for the whole file."""

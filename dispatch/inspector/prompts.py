@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from dispatch.inspector.index import LogIndex
 from dispatch.log.prompts import Prompts
 from dispatch.log.records import DecisionRecord
@@ -63,10 +61,9 @@ def _leading(index: LogIndex, n: int, count: int) -> list[int]:
     for _ in range(MOST_READ):
         if not wanted:
             break
-        told = np.flatnonzero(keep[:at] < wanted)  # a decision without a prompt keeps more than anything
-        if not len(told):
+        at = next((i for i in range(at - 1, -1, -1) if keep[i] < wanted), -1)  # without a prompt it keeps most
+        if at < 0:
             raise LogError(f"decision {n}: keeps {count} ids, and fewer stand before it")
-        at = int(told[-1])
         delta = index.record(at + 1).prompt
         if delta is None or delta.keep >= wanted or delta.keep + len(delta.new) < wanted:
             raise LogError(f"decision {n}: keeps {count} ids, and decision {at + 1} has others")

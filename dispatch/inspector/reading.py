@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from dispatch.inspector.boards import Engines
 from dispatch.inspector.index import LogIndex
@@ -11,10 +12,12 @@ from dispatch.inspector.prompts import prompts_of
 from dispatch.log.records import DecisionRecord
 from dispatch.session.situation import situation
 from kernel.errors import KernelError, LogError
-from kernel.memory.listed import Listed, Prompted, flat_of
-from kernel.memory.passes import common_prefix
+from kernel.memory.listed import Listed, Prompted, common_prefix, flat_of
 from kernel.prompt import Piece
-from kernel.text.vocabulary import CONTROL, Vocabulary
+from kernel.text.attributes import CONTROL
+
+if TYPE_CHECKING:
+    from kernel.text.vocabulary import Vocabulary
 
 
 def reading(index: LogIndex, n: int, vocabulary: Vocabulary | None, before: Engines | str) -> Json:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord, Header
-from kernel.choose.decision import TOLERANCE
+from kernel.choose.kinds import TOLERANCE
 
 Why = Literal["header", "state", "legal set", "scores", "rule", "request", "outcome", "player", "length"]
 

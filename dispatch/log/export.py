@@ -18,7 +18,7 @@ from dispatch.log.redact import Redactor
 from dispatch.log.stats import names
 from dispatch.log.tally import agreement
 from dispatch.log.writer import LogWriter
-from kernel.choose.outcome import Outcome
+from kernel.choose.kinds import Outcome
 from kernel.errors import LogError, UsageError
 from kernel.opcode import canonical
 from kernel.shown import shown

@@ -11,13 +11,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dispatch.log.objects import LedgerStep, TokenRow
+from dispatch.log.objects import EACH, LedgerStep, TokenRow
 from kernel.memory.rows import Row, Watch
 
 ROWS = 11
 """Rows of a step: the token taken and ten others."""
-EACH = 2
-"""At least so many others are legal, and so many removed, where there are that many."""
 LARGEST = 1 << 26
 """Bytes of logit rows that are kept of one decision; a decision that reads more has no ledger."""
 

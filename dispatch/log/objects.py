@@ -20,6 +20,8 @@ Number = Annotated[float, Strict()]
 Finite = Annotated[float, Strict(), AllowInfNan(False)]
 Duration = Annotated[float, Strict(), AllowInfNan(False), Field(ge=0, le=1e15)]
 Flag = Annotated[bool, Strict()]
+EACH = 2
+"""Rows of a ledger's step: at least so many others are legal, and so many removed, where there are that many."""
 
 
 class Record(BaseModel):

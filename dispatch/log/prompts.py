@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dispatch.log.objects import Delta
 from dispatch.log.records import DecisionRecord
 from kernel.errors import LogError
-from kernel.memory.listed import Ids, Listed, Prompted
-from kernel.memory.passes import common_prefix
+from kernel.memory.listed import Ids, Listed, Prompted, common_prefix
 
 Told = Listed | Sequence[int]
 

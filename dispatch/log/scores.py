@@ -13,8 +13,7 @@ from typing import Any
 from dispatch.log.encoding import shortly
 from dispatch.log.objects import LedgerStep, LegalRow, RuleRecord
 from dispatch.log.records import DecisionRecord
-from kernel.choose.decision import Stop
-from kernel.choose.rule import RuleName
+from kernel.choose.kinds import RuleName, Stop
 
 MOST = 64
 """Of more legal opcodes than these only the best by score are logged, and their number."""

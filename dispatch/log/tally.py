@@ -6,8 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from dispatch.log.records import DecisionRecord
-from kernel.choose.decision import Stop
-from kernel.choose.outcome import Outcome
+from kernel.choose.kinds import Outcome, Stop
 
 SUMMED = (
     "passes", "tokens_evaluated", "line_hits", "line_misses", "tokens_saved", "chosen_tokens", "forced_tokens",

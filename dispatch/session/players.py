@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dispatch.log.objects import LedgerStep
 from dispatch.session.situation import Situation
-from kernel.choose.decision import Decision
-from kernel.choose.outcome import Outcome
+from kernel.choose.kinds import Outcome
 from kernel.contract import Cartridge
 from kernel.errors import NoLegalOpcodeError
+from kernel.memory.listed import Prompted
 from kernel.opcode import Instruction
+
+if TYPE_CHECKING:
+    from kernel.choose.decision import Decision
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A decision that another kernel made, such as that of a browser's tab, as the log keeps it.
+
+    Attributes:
+        fields: of the log's line, those that `chosen_fields` gives of a decision made here.
+        prompt, nulls, rotations: ids that the model read.
+    """
+
+    fields: Mapping[str, Any]
+    prompt: Prompted
+    nulls: tuple[Prompted, ...] = ()
+    rotations: tuple[Prompted, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -24,6 +42,7 @@ class Choice:
         close: of a model that is unsure, the two instructions between which it is, the better one first; arguments that
             have to be written are missing.
         take: of the same, returns the choice of one of them.
+        elsewhere: in place of `decision`, where another kernel chose.
     """
 
     instruction: Instruction
@@ -33,6 +52,12 @@ class Choice:
     ledger: tuple[LedgerStep, ...] = ()
     close: tuple[Instruction, ...] = ()
     take: Callable[[int], Choice] | None = None
+    elsewhere: Elsewhere | None = None
+
+    @property
+    def made(self) -> Decision | Elsewhere | None:
+        """The decision behind it, wherever it was made; None where no model chose."""
+        return self.elsewhere or self.decision
 
     @property
     def outcome(self) -> Outcome:
@@ -54,6 +79,9 @@ class Player(Protocol):
         Raises BuildError when they cannot be compiled together: then everything is as it was.
         """
 
+    def prepare(self, situation: Situation) -> None:
+        """Read what stays the same from decision to decision, so that the first one is quick."""
+
 
 class PlannerPlayer:
     """Takes the planner's first option."""
@@ -68,6 +96,9 @@ class PlannerPlayer:
 
     def use(self, cartridges: Sequence[Cartridge]) -> None:
         """See Player."""
+
+    def prepare(self, situation: Situation) -> None:
+        """See Player; there is nothing to read."""
 
 
 class RandomPlayer:
@@ -88,3 +119,6 @@ class RandomPlayer:
 
     def use(self, cartridges: Sequence[Cartridge]) -> None:
         """See Player."""
+
+    def prepare(self, situation: Situation) -> None:
+        """See Player; there is nothing to read."""

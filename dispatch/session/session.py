@@ -19,7 +19,6 @@ from dispatch.log.tally import Tally
 from dispatch.log.writer import LogWriter
 from dispatch.session.correcting import Corrections
 from dispatch.session.ending import count, over
-from dispatch.session.model_player import ModelPlayer
 from dispatch.session.participants import Participants
 from dispatch.session.players import Player
 from dispatch.session.settling import Done, Made, carry_out, settle
@@ -150,7 +149,7 @@ class Session(Participants):
         logged = record(turn, state, self.seconds)
         self.tally.add(logged)
         if self._log is not None:
-            told = choice.decision
+            told = choice.made
             self._log.decision(logged, *((told.prompt, told.nulls, told.rotations) if told is not None else ()))
         self._torn = False
         self._corrections = Corrections(asked=bool(made.request))
@@ -198,8 +197,7 @@ class Session(Participants):
     def prepare(self) -> None:
         """Let a model read what stays the same from request to request; the session's clock stands still."""
         started = time.perf_counter()
-        if isinstance(self.player, ModelPlayer):
-            self.player.prepare(self.situation(0, NOTHING)[0])
+        self.player.prepare(self.situation(0, NOTHING)[0])
         self._begun += time.perf_counter() - started
 
     def _changed(self, who: CartridgeRecord | str) -> None:

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 from dispatch.log.records import Confirmed
 from dispatch.session.players import Choice
 from dispatch.session.turn import Turn
-from kernel.choose.outcome import Outcome
+from kernel.choose.kinds import Outcome
 from kernel.contract import Cartridge, Engine, Option
 from kernel.errors import ActionFailedError, IllegalInstructionError, UsageError
 from kernel.opcode import Instruction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dispatch.log.records import Confirmed
 from dispatch.session.turn import Turn
-from kernel.choose.outcome import Outcome
+from kernel.choose.kinds import Outcome
 
 NOTHING_MEANT = "nothing was done: none of the commands seems to be meant"
 

@@ -14,7 +14,7 @@ from kernel.errors import BuildError, UsageError, WireError, did_you_mean
 from kernel.opcode import HALT, NAME, Instruction, Opcode, canonical
 from kernel.opcode.spelling import first_words, read_words, words, words_shape
 from kernel.shape.shape import Shape, seq
-from kernel.trie.opcodes import Literal
+from kernel.trie.literal import Literal
 
 COMPACT = re.compile(
     rf" (?P<body>(?P<first>{NAME.pattern})?[^\n]*)\n@(?P<cartridge>{NAME.pattern})(?:\.(?P<method>{NAME.pattern}))?\n"

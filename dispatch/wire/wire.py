@@ -9,7 +9,7 @@ from dispatch.wire.form import FORMS, Form
 from kernel.errors import BuildError, OpcodeError, WireError, did_you_mean
 from kernel.opcode import HALT, HALT_INSTRUCTION, Halt, Instruction, Opcode
 from kernel.opcode.spelling import SLOT
-from kernel.trie.opcodes import Literal
+from kernel.trie.literal import Literal
 
 
 class Named(Protocol):

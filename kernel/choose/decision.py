@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,28 +9,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel.choose.outcome import Evidence, Outcome
+from kernel.choose.kinds import TOLERANCE as TOLERANCE
+from kernel.choose.kinds import Outcome
+from kernel.choose.kinds import Stop as Stop
+from kernel.choose.outcome import Evidence
 from kernel.choose.question import Question
 from kernel.choose.rule import Floats
 from kernel.memory.listed import Prompted
 from kernel.memory.passes import Cost
 from kernel.trie.opcodes import OpcodeSet
 from kernel.trie.subset import Subset
-
-TOLERANCE = 0.5
-"""Above the most that scores moved between batch shapes of one model (benchmarks/bench_shift.py: 0 on smollm2, 0.33 on
-gemma3-270m); with a smaller margin a choice may flip."""
-
-
-class Stop(enum.StrEnum):
-    """Why decoding stopped."""
-
-    COMPLETE = "complete"
-    """An opcode was chosen to its end."""
-    FORCED = "forced"
-    """Only one opcode was legal; the model was not asked."""
-    CLOSED = "closed"
-    """Arguments were written until the budget was used up; what was open then was closed for the model."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ option (Chow 1970, IEEE Trans. Inf. Theory 16:41; Geifman & El-Yaniv 2017, arXiv
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -16,21 +15,9 @@ from typing import Protocol, Self
 
 import numpy as np
 
+from kernel.choose.kinds import Outcome as Outcome
 from kernel.choose.rule import Floats
 from kernel.errors import UsageError, did_you_mean
-
-
-class Outcome(enum.StrEnum):
-    """How a decision ended."""
-
-    CHOSEN = "chosen"
-    """An opcode was chosen."""
-    NONE = "none"
-    """Nothing of what there is seems to be meant."""
-    UNSURE = "unsure"
-    """Two opcodes are too close to choose between them."""
-    NOT_LEGAL = "not legal"
-    """What seems to be meant is not legal now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,26 +13,16 @@ What the rules mean, for an opcode o behind a prompt p and null prompts n:
 
 from __future__ import annotations
 
-import enum
 import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernel.choose.kinds import RuleName as RuleName
 from kernel.errors import LogitsError, UsageError, did_you_mean
 
 Floats = NDArray[np.float64]
-
-
-class RuleName(enum.StrEnum):
-    """The rules by name."""
-
-    GREEDY = "greedy"
-    EXACT = "exact"
-    CALIBRATED = "calibrated"
-    SAMPLE = "sample"
-    LEARNED = "learned"
 
 
 @dataclass(frozen=True, slots=True)

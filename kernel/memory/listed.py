@@ -103,3 +103,17 @@ def joined(prompt: Prompted, ids: Sequence[int]) -> Prompted:
     if isinstance(prompt, Listed):
         return replace(prompt, question=(*prompt.question, *ids))
     return (*prompt, *ids)
+
+
+def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+    """Return how many leading ids are equal.
+
+    >>> common_prefix([1, 2, 3], [1, 2, 4, 5])
+    2
+    """
+    count = 0
+    for x, y in zip(a, b, strict=False):
+        if x != y:
+            break
+        count += 1
+    return count

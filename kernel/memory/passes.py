@@ -7,7 +7,7 @@ A *step* is one call of the runtime. The planners (`attention`, `recurrent`) wri
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kernel.memory.listed import Ids as Ids
 from kernel.memory.listed import Prompted
+from kernel.memory.listed import common_prefix as common_prefix
 from kernel.memory.store import Stored
 from kernel.memory.tree import ScoreTree
 
@@ -155,20 +156,6 @@ class Stem:
     def new(self) -> int:
         """How many ids are still to be evaluated for this stem alone."""
         return len(self.ids) - max(self.cached, self.shared)
-
-
-def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
-    """Return how many leading ids are equal.
-
-    >>> common_prefix([1, 2, 3], [1, 2, 4, 5])
-    2
-    """
-    count = 0
-    for x, y in zip(a, b, strict=False):
-        if x != y:
-            break
-        count += 1
-    return count
 
 
 def fed(sequence: int, ids: Ids, span: range, room: Room) -> list[Batch]:

@@ -20,10 +20,13 @@ from numpy.typing import NDArray
 
 from kernel.errors import BuildError, UsageError
 from kernel.prompt import Piece
+from kernel.text.attributes import BYTE as BYTE
+from kernel.text.attributes import CONTROL as CONTROL
+from kernel.text.attributes import NORMAL as NORMAL
+from kernel.text.attributes import UNKNOWN as UNKNOWN
+from kernel.text.attributes import UNUSED as UNUSED
+from kernel.text.attributes import USER_DEFINED as USER_DEFINED
 from kernel.textfile import utf8
-
-UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 2, 4, 8, 16, 32
-"""Bits of a token's attributes, numbered as in `enum llama_token_attr` of llama.cpp."""
 
 # What stands before a literal when the tokenizer invents a space at the start of a text (SentencePiece does):
 # its own tokens are cut off again. Several, because a vocabulary may fuse one of them with what follows.

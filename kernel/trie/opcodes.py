@@ -23,6 +23,7 @@ from kernel.errors import BuildError, NoLegalOpcodeError, StoreError, did_you_me
 from kernel.text.bulk import Progress, tokenize_bulk
 from kernel.text.vocabulary import Vocabulary
 from kernel.textfile import utf8
+from kernel.trie.literal import Literal as Literal
 from kernel.trie.ordering import Ordering, extended
 from kernel.trie.subset import Subset
 from kernel.trie.trie import Trie
@@ -35,23 +36,6 @@ TERMINATOR = "\n"
 
 BLOCK = 1 << 16
 """Opcodes whose bytes are counted at once, so that the scratch memory stays small."""
-
-
-@dataclass(frozen=True, slots=True)
-class Literal:
-    """The text of one opcode.
-
-    The `closer` ends it and tells nothing about which opcode it is, so it is not scored; `label` is what people see.
-    """
-
-    body: str
-    closer: str = ""
-    label: str = ""
-
-    @property
-    def text(self) -> str:
-        """Body and closer."""
-        return self.body + self.closer
 
 
 @dataclass(frozen=True, slots=True)

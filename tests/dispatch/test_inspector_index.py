@@ -18,6 +18,7 @@ from dispatch.inspector.index import LogIndex
 from dispatch.inspector.keeper import Keeper
 from dispatch.inspector.lines import CLOSED, FAILED, LEDGER, LOW, REFUSED, REQUEST, TOP, WISH, Glance, glance, of_record
 from dispatch.inspector.prompts import prompts_of
+from dispatch.inspector.quick import QuickColumns
 from dispatch.log.encoding import encode, seal
 from dispatch.log.objects import Delta, InstructionRecord, LedgerStep, TokenRow
 from dispatch.log.prompts import Prompts
@@ -224,17 +225,21 @@ def test_a_line_that_cannot_stand_there_ends_the_index(tmp_path: Path, counter: 
         index.close()
 
 
-def filled(margins: list[float]) -> Columns:
-    columns = Columns()
+BOTH = pytest.mark.parametrize("kind", [Columns, QuickColumns], ids=["plain", "numpy"])
+
+
+def filled(kind: type[Columns], margins: list[float]) -> Columns:
+    columns = kind()
     columns.extend(
         [Glance(n, "c", m, float(n), 0.0, n, None, 0) for n, m in enumerate(margins, 1)], [(0, 1)] * len(margins)
     )
     return columns
 
 
-def test_the_least_confident_come_in_the_order_of_margins() -> None:
+@BOTH
+def test_the_least_confident_come_in_the_order_of_margins(kind: type[Columns]) -> None:
     """By hand: ties by number, what has no margin or no rival is left out."""
-    columns = filled([0.5, math.nan, 0.25, math.inf, 0.25, 1.0])
+    columns = filled(kind, [0.5, math.nan, 0.25, math.inf, 0.25, 1.0])
     order, after = [], None
     while (found := columns.least(after)) is not None:
         order.append(found)
@@ -243,21 +248,23 @@ def test_the_least_confident_come_in_the_order_of_margins() -> None:
     assert columns.least(2) == (3, 0.25, 1), "behind one that is in no order it begins anew"
 
 
-def test_filters_hold_together() -> None:
+@BOTH
+def test_filters_hold_together(kind: type[Columns]) -> None:
     """Each alone and two at once, by hand."""
-    columns = filled([0.5, 0.1, 2.0, math.inf])
-    assert columns.select(Filter(margin_below=1.0)).tolist() == [1, 2]
-    assert columns.select(Filter(ms_above=2.0)).tolist() == [3, 4]
-    assert columns.select(Filter(flags=2)).tolist() == [2, 3], "numbers 2 and 3 have the second bit"
-    assert columns.select(Filter(margin_below=1.0, flags=2)).tolist() == [2]
-    assert columns.select(Filter(cartridge="c")).tolist() == [1, 2, 3, 4]
-    assert columns.select(Filter(cartridge="d")).tolist() == []
-    assert columns.select(Filter(outcome="none")).tolist() == []
+    columns = filled(kind, [0.5, 0.1, 2.0, math.inf])
+    assert list(columns.select(Filter(margin_below=1.0))) == [1, 2]
+    assert list(columns.select(Filter(ms_above=2.0))) == [3, 4]
+    assert list(columns.select(Filter(flags=2))) == [2, 3], "numbers 2 and 3 have the second bit"
+    assert list(columns.select(Filter(margin_below=1.0, flags=2))) == [2]
+    assert list(columns.select(Filter(cartridge="c"))) == [1, 2, 3, 4]
+    assert list(columns.select(Filter(cartridge="d"))) == []
+    assert list(columns.select(Filter(outcome="none"))) == []
 
 
-def test_the_strip_is_columns_behind_a_head() -> None:
+@BOTH
+def test_the_strip_is_columns_behind_a_head(kind: type[Columns]) -> None:
     """Taken apart byte by byte."""
-    columns = filled([0.5, math.nan, 2.0])
+    columns = filled(kind, [0.5, math.nan, 2.0])
     data = columns.strip(7, 2, complete=True)
     assert struct.unpack("<8I", data[:32]) == (0x5254534B, 1, 7, 2, 2, 3, 1, 0)
     assert len(data) == 32 + 2 * (4 + 4 + 4 + 2 + 1 + 1)

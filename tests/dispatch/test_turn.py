@@ -12,7 +12,7 @@ import pytest
 from dispatch.log.encoding import decode, encode
 from dispatch.log.objects import InstructionRecord
 from dispatch.log.records import DecisionRecord
-from dispatch.session.turn import chosen_fields
+from dispatch.session.chosen import chosen_fields
 from kernel.choose.decision import Decision, Stop
 
 
