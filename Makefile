@@ -6,7 +6,7 @@ PYTHON ?= python3
 RUN := .venv/bin/python -m
 PYTEST := $(RUN) pytest -rs -n auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help setup setup-browser demo test test-all check lock clean
+.PHONY: help setup setup-browser browser demo test test-all check lock clean
 
 help:
 	@echo 'make demo      set up, then a real model plays 20 pieces of Tetris'
@@ -14,6 +14,7 @@ help:
 	@echo 'make test-all  the same with the tests that take minutes'
 	@echo 'make setup     .venv, pinned packages, llama.cpp, the model smollm2; quick when done already'
 	@echo 'make setup-browser  a headless Chromium for the tests of the page, where apt is at hand'
+	@echo 'make browser   what the page needs to run a model in the tab: pinned packages of npm, into your cache folder'
 	@echo 'make clean     remove all that setup made here; models stay in your cache folder'
 	@echo 'make lock      resolve uv.lock and requirements.txt anew after a change of pyproject.toml (needs uv)'
 	@echo
@@ -25,6 +26,9 @@ setup: .python-is-fine
 
 setup-browser: .python-is-fine
 	@$(PYTHON) scripts/browser.py
+
+browser: setup
+	@$(RUN) kernel models browser
 
 demo: setup
 	@$(RUN) kernel run tetris --pieces 20

@@ -50,6 +50,10 @@ class ModelError(KernelError):
     """A model that cannot be found, fetched, verified or loaded."""
 
 
+class PackageError(KernelError):
+    """A package of a registry that cannot be fetched or is not what was pinned, or files of one that are not here."""
+
+
 class CartridgeError(KernelError):
     """A cartridge that cannot be found, imported or trusted."""
 

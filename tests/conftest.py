@@ -112,8 +112,15 @@ def tokens_and_merges() -> tuple[list[str], list[str]]:
     return [*tokens, *CONTROLS], merges
 
 
-def write_model(path: Path, arch: str, *, seed: int = 1, layers: int = 2, pre: str = "gpt-2") -> None:
-    """Write a GGUF file with random weights of one architecture; `pre` names the splitting pattern."""
+def write_model(
+    path: Path, arch: str, *, seed: int = 1, layers: int = 2, pre: str = "gpt-2", bos: bool | None = None
+) -> None:
+    """Write a GGUF file with random weights of one architecture.
+
+    Args:
+        pre: names the splitting pattern.
+        bos: whether an id stands in front of prompts; gemma3 has one unless told otherwise.
+    """
     tokens, merges = tokens_and_merges()
     out = gguf.GGUFWriter(path, arch)
     out.add_vocab_size(len(tokens))
@@ -130,7 +137,7 @@ def write_model(path: Path, arch: str, *, seed: int = 1, layers: int = 2, pre: s
     out.add_token_types([gguf.TokenType.NORMAL] * (len(tokens) - 3) + [gguf.TokenType.CONTROL] * 3)
     out.add_bos_token_id(len(tokens) - 3)
     out.add_eos_token_id(len(tokens) - 2)
-    out.add_add_bos_token(arch == "gemma3")  # both kinds of model
+    out.add_add_bos_token(arch == "gemma3" if bos is None else bos)  # both kinds of model
     recurrent = {"lfm2": lambda i: i % 2 == 0, "mamba": lambda i: True}.get(arch, lambda i: False)
     if arch == "lfm2":
         out.add_shortconv_l_cache(3)

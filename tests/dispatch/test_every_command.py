@@ -44,6 +44,7 @@ GOOD: dict[str, list[str]] = {
     "log schema": [],
     "models list": [],
     "models pull": ["smollm2"],
+    "models browser": ["--list"],
 }
 """Arguments that do; the files are those of the fixture `place`."""
 

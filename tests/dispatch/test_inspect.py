@@ -18,7 +18,9 @@ from kernel.api import Kernel
 from kernel.backends.scripted import ScriptedBackend
 from kernel.text.vocabulary import Vocabulary
 from kernel.trie import store
+from kernel.trie.arrays import read_arrays
 from kernel.trie.opcodes import Literal, OpcodeSet
+from kernel.trie.tab import TRIE, VOCABULARY
 
 Load = Callable[[str], Vocabulary]
 
@@ -269,6 +271,22 @@ def test_compile_writes_a_file_that_gives_the_set_back(
     assert stored.trie.n_leaves == 24
     with pytest.raises(store.StoreError, match="compiled for tokenizer"):
         store.load(out, tokenizer=load("qwen2").fingerprint, opcodes=document["fingerprint"])
+
+
+def test_compile_for_the_tab_writes_opcodes_and_vocabulary(
+    vocab_ggufs: dict[str, Path], load: Load, tmp_path: Path
+) -> None:
+    """Both name the same tokenizer; the arrays are the sequences, the pieces and the texts."""
+    out, vocabulary = tmp_path / "home.tab", load("gpt-2")
+    result = run("compile", "home", "--model", vocab_ggufs["gpt-2"], "-o", out, "--tab")
+    assert "24 opcodes" in result.stdout
+    keys = {"tokenizer": vocabulary.fingerprint}
+    found, words = read_arrays(out, keys, TRIE), read_arrays(out.with_suffix(".vocabulary"), keys, VOCABULARY)
+    assert bytes(words["pieces"]) == b"".join(vocabulary.pieces)
+    assert words["piece_ends"][-1] == sum(map(len, vocabulary.pieces))
+    texts = bytes(found["texts"]).decode().split("@home\n")[:-1]
+    first = found["ids"][: found["starts"][1]].tolist()
+    assert (len(texts), vocabulary.join(first).decode()) == (24, f"{texts[0]}@home\n")
 
 
 def test_a_set_taken_from_a_file_is_the_set_compiled(tools: SimpleNamespace, tmp_path: Path) -> None:

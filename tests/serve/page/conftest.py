@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from filelock import FileLock
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Route, expect, sync_playwright
 
 from dispatch.log.encoding import START, decode, encode_data, seal, unseal
 
@@ -165,6 +165,39 @@ def make_logs(folder: Path) -> None:
 def server(serve: Callable[..., Server], logs: Path) -> Server:
     """A server of those logs, of tetris, and of the default model."""
     return serve(logs, "tetris")
+
+
+TAB_POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src blob:; connect-src 'self' blob:"
+FOLDER = ROOT / "dispatch" / "serve" / "page" / "tab"
+
+
+@pytest.fixture(scope="module")
+def tab(browser: Browser) -> Iterator[Callable[..., Any]]:
+    """Run JavaScript beside the modules of the tab: `tab(script, argument)`, where the script is an async function.
+
+    There is no server: what the page asks for comes from the folder of the modules, or from `tab.files`, by name.
+    """
+    context, files = browser.new_context(), dict[str, Path | bytes]()
+
+    def answer(route: Route) -> None:
+        name = route.request.url.rpartition("/")[2]
+        found = files.get(name) or (FOLDER / name if name and (FOLDER / name).is_file() else b"")
+        kind = {"js": "text/javascript", "wasm": "application/wasm"}.get(name.rpartition(".")[2], "text/html")
+        body = found.read_bytes() if isinstance(found, Path) else found
+        headers = {"content-security-policy": TAB_POLICY, "content-type": kind}
+        route.fulfill(status=200 if body or not name else 404, body=body, headers=headers)
+
+    context.route("**/*", answer)
+    page = context.new_page()
+    page.goto("http://tab.test/")
+    page.set_default_timeout(PATIENCE_MS)
+
+    def run(script: str, argument: Any = None) -> Any:
+        return page.evaluate(script, argument)
+
+    run.files = files  # type: ignore[attr-defined]
+    yield run
+    context.close()
 
 
 class Visit:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 PAGE = Path(__file__).resolve().parents[3] / "dispatch" / "serve" / "page"
-MODULES = sorted(PAGE.glob("*.js"))
+MODULES = sorted(PAGE.rglob("*.js"))
 
 FORBIDDEN = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|createContextualFragment"
@@ -16,7 +16,7 @@ FORBIDDEN = re.compile(
 )
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PAGE)))
 def test_a_module_is_short_and_names_what_is_there(path: Path) -> None:
     """At most 300 lines, a comment on top, imports of files and names that exist, nothing that makes markup of text."""
     text = path.read_text("utf-8")
@@ -24,11 +24,8 @@ def test_a_module_is_short_and_names_what_is_there(path: Path) -> None:
     assert text.count("\n") <= 300
     assert not FORBIDDEN.search(text)
     for names, file in re.findall(r'^import \{ ([^}]+) \} from "\./([\w.]+)";$', text, re.MULTILINE):
-        there = set(
-            re.findall(
-                r"^export (?:async )?(?:function|class|const) (\w+)", (PAGE / file).read_text("utf-8"), re.MULTILINE
-            )
-        )
+        exported = r"^export (?:async )?(?:function|class|const) (\w+)"
+        there = set(re.findall(exported, (path.parent / file).read_text("utf-8"), re.MULTILINE))
         assert set(names.split(", ")) <= there
     assert len(re.findall(r"\bimport\b.*from", text)) == len(
         re.findall(r'^import \{ [^}]+ \} from "\./[\w.]+";$', text, re.MULTILINE)
@@ -37,7 +34,7 @@ def test_a_module_is_short_and_names_what_is_there(path: Path) -> None:
 
 def test_the_page_asks_nobody_else() -> None:
     """No address of another host stands in any file, and markup has neither styles nor handlers in line."""
-    for path in PAGE.iterdir():
+    for path in filter(Path.is_file, PAGE.rglob("*")):
         text = path.read_text("utf-8").replace("http://www.w3.org/2000/svg", "")
         assert "http://" not in text, path.name
         assert "https://" not in text, path.name
