@@ -75,7 +75,10 @@ def answer_of(body: bytes) -> str:
     found = json.loads(body)
     if "choices" not in found:
         return str(found["text"])
-    function = found["choices"][0]["message"]["tool_calls"][0]["function"]
+    message = found["choices"][0]["message"]
+    if "tool_calls" not in message:  # nothing of this seems to be meant
+        return str(message["content"])
+    function = message["tool_calls"][0]["function"]
     return f"{function['name']} {function['arguments']}"
 
 

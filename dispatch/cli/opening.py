@@ -21,7 +21,7 @@ from dispatch.log.writer import LogWriter, OnError
 from dispatch.session.decide import logged_rule
 from dispatch.session.header import By, header
 from dispatch.session.judging import judge_for, logged_judge
-from dispatch.session.learned import taught
+from dispatch.session.learned import default_rule
 from dispatch.session.model_player import ModelPlayer
 from dispatch.session.players import PlannerPlayer, Player, RandomPlayer
 from dispatch.session.recorded import make_cartridge
@@ -167,8 +167,8 @@ def _as_learned(wanted: Wanted, kernel: Kernel, cartridges: Sequence[Cartridge])
 
     Raises UsageError where that rule was asked for and nothing was.
     """
-    if wanted.wire == "compact" and taught(kernel, cartridges) is not None:
-        return replace(wanted, rule=replace(wanted.rule, name=RuleName.LEARNED))
+    if (learned := default_rule(kernel, cartridges, wanted.wire)) is not None:
+        return replace(wanted, rule=replace(wanted.rule, name=learned.name))
     if wanted.rule.name is RuleName.LEARNED:
         names = ", ".join(cartridge.name for cartridge in cartridges)
         raise UsageError(

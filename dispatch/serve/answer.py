@@ -13,7 +13,7 @@ from dispatch.serve.commands import Commands, logarithm
 from dispatch.serve.form import ChatForm
 from dispatch.serve.messages import Talk
 from dispatch.serve.pieces import Argument, Cut, Line, Pieces, Token
-from dispatch.serve.queue import Place
+from dispatch.serve.place import Place
 from dispatch.serve.services import Services
 from dispatch.serve.toolset import Toolset
 from dispatch.serve.values import Asked
@@ -118,7 +118,7 @@ class Wanted:
             return question if self.always else replace(question, judge=Thresholds())
 
         methods = list(wire.opcodes)
-        decision = None if len(methods) == 1 else await self.place.decide(which)
+        decision = None if len(methods) == 1 else await self.place.decide(which, followed=True)
         if decision is not None:
             _told(answer, decision, {name: toolset.names[name] for name in decision.texts})
             if decision.outcome is not Outcome.CHOSEN:

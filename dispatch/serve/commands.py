@@ -13,6 +13,7 @@ from dataclasses import replace
 from dispatch.serve.errors import RequestError
 from dispatch.serve.pieces import Token
 from dispatch.session.judging import judge_for
+from dispatch.session.learned import default_rule
 from dispatch.session.model_player import ModelPlayer
 from dispatch.session.situation import Leaf, Situation, situation
 from dispatch.wire.form import FORMS
@@ -79,7 +80,9 @@ class Commands:
 
     def _of(self, kernel: Kernel) -> ModelPlayer:
         if self._player is None or self._player.kernel is not kernel:
-            self._player = ModelPlayer(kernel, Wire([self.cartridge], FORMS["compact"]), [self.cartridge], self._rule)
+            wire = Wire([self.cartridge], FORMS["compact"])
+            rule = self._rule or default_rule(kernel, [self.cartridge], wire.form.name)
+            self._player = ModelPlayer(kernel, wire, [self.cartridge], rule)
             self._judges = {}
         return self._player
 

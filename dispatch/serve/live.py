@@ -168,7 +168,7 @@ class Player:
         self._changed[name].set()
 
     def _wish(self, form: Start) -> Wish:
-        rule = self._services.rule or make_rule(None)
+        rule = self._services.rule
         if form.rule is not None:
             with told_of("rule"):
                 rule = make_rule(form.rule, seed=form.seed or 0, where="rule")

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dispatch.inspector.jsonable import Json, clip
@@ -16,13 +16,15 @@ from dispatch.log.writer import LogWriter
 from dispatch.session.ending import over
 from dispatch.session.header import By, header
 from dispatch.session.judging import judge_for
+from dispatch.session.learned import default_rule
 from dispatch.session.model_player import ModelPlayer
 from dispatch.session.players import PlannerPlayer, Player, RandomPlayer
+from dispatch.session.rules import make_rule
 from dispatch.session.session import Session
 from dispatch.wire.form import form
 from dispatch.wire.wire import Wire
 from kernel.api import Kernel
-from kernel.choose.rule import Rule
+from kernel.choose.rule import Rule, RuleName
 from kernel.contract import Cartridge
 from kernel.errors import ContextError, KernelError, UsageError, WireError
 
@@ -41,6 +43,7 @@ class Wish:
 
     Attributes:
         player: model, planner or random.
+        rule: None is what a session has where none is named.
         wire: form of the decoded text.
         limits: largest values of an engine's summary, by name, or `decisions`.
     """
@@ -49,7 +52,7 @@ class Wish:
     seed: int
     player: str
     model: str
-    rule: Rule
+    rule: Rule | None
     wire: str
     limits: Mapping[str, int | float] = field(default_factory=dict)
 
@@ -73,13 +76,18 @@ class LiveSession:
         self._lock = threading.Lock()
         self._stopping = False
         self._due = time.monotonic()
+        if kernel is not None and wish.rule is None:
+            rule = default_rule(kernel, wish.cartridges, wish.wire) or make_rule(None)
+            wish = replace(wish, rule=rule)
         self._session = Session(wish.cartridges, _player(wish, kernel), seed=wish.seed, limits=wish.limits)
         self.asks = wish.player == "model" and (
             len(wish.cartridges) > 1 or any(c.takes_requests and c.planner is None for c in wish.cartridges)
         )
         by = None
-        if isinstance(self._session.player, ModelPlayer) and kernel is not None:
-            by = By(kernel, wish.model, wish.rule, wish.wire, self._session.player.max_tokens)
+        player = self._session.player
+        if isinstance(player, ModelPlayer) and wish.rule is not None:
+            learned = player.kernel.learned_of(player.opcodes) if wish.rule.name is RuleName.LEARNED else None
+            by = By(player.kernel, wish.model, wish.rule, wish.wire, player.max_tokens, learned)
         self._writer = LogWriter(path, header(self._session, by))
         self._session.write_to(self._writer)
 
@@ -207,7 +215,7 @@ def _player(wish: Wish, kernel: Kernel | None) -> Player:
         return PlannerPlayer()
     if wish.player == "random":
         return RandomPlayer(wish.seed)
-    if wish.player != "model" or kernel is None:
+    if wish.player != "model" or kernel is None or wish.rule is None:
         raise UsageError(f"player: there is no {wish.player!r}; there is: model, planner, random")
     wire = Wire(wish.cartridges, form(wish.wire))
     player = ModelPlayer(kernel, wire, wish.cartridges, wish.rule, ledger=True)

@@ -3,89 +3,31 @@
 A request has a place from its coming to its answer, and may ask for several things in turn: a decision, then a text
 that is written. They keep the number of the place, so that what has been waiting goes on before what came later.
 What stands first is done first. If it is a decision, the decisions that wait behind it and choose among the same
-opcodes are made in the same passes; so nothing waits for more than what stands in front of it.
+opcodes are made in the same passes; so nothing waits for more than what stands in front of it. A decision that its
+request goes on from keeps the kernel until then: reading the prompt again would cost more than a shared pass saves.
 
 Everything runs on one thread of the queue's own. It lives as long as the process: nothing can stop a pass of llama.cpp.
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar
+from concurrent.futures import Future
+from typing import Any
 
 from dispatch.serve.errors import RequestError
 from dispatch.serve.limits import Limits
+from dispatch.serve.place import Job, Place
 from kernel.api import Kernel
 from kernel.choose.decision import Decision
 from kernel.choose.question import Question
 from kernel.errors import KernelError
 
-T = TypeVar("T")
-Ask = Callable[[Kernel], Question]
-
-
-class GoneError(KernelError):
-    """Nobody waits for an answer any more: the client went away, or the server ends."""
-
-
-@dataclass(eq=False)
-class _Job:
-    """One thing that a place waits for. `asks` makes the question of a decision that may share passes."""
-
-    place: Place
-    work: Callable[[Kernel], Any] | None
-    asks: Ask | None = None
-    question: Question | None = None
-    future: Future[Any] = field(default_factory=Future)
-
-    def done(self, result: Any = None, error: BaseException | None = None) -> None:
-        """Tell whoever waits; what was told before, or is waited for no more, stays as it is."""
-        with suppress(InvalidStateError):
-            if error is None:
-                self.future.set_result(result)
-            else:
-                self.future.set_exception(error)
-
-
-class Place:
-    """A request's place in the queue; leave it by the end of the `with` block, and what it waits for is dropped."""
-
-    def __init__(self, queue: KernelQueue, number: int) -> None:
-        self.number = number
-        self._queue = queue
-        self._gone = threading.Event()
-
-    async def decide(self, asks: Ask) -> Decision:
-        """Make one decision, in passes that it may share; `asks` makes its question, on the kernel's thread."""
-        decision: Decision = await asyncio.wrap_future(self._queue._wait(_Job(self, None, asks)))
-        return decision
-
-    async def run(self, work: Callable[[Kernel], T]) -> T:
-        """Run a function that uses the kernel, on the kernel's thread, and return what it returns."""
-        return await asyncio.wrap_future(self.submit(work))
-
-    def submit(self, work: Callable[[Kernel], T]) -> Future[T]:
-        """Do as `run` does, for threads: the future has what the function returns."""
-        return self._queue._wait(_Job(self, work))
-
-    def check(self) -> None:
-        """Raise GoneError when nobody waits any more; what takes long calls this now and then."""
-        if self._gone.is_set():
-            raise GoneError("the client went away")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._gone.set()
-        self._queue._leave(self)
+FOLLOWING_SECONDS = 0.05
+"""How long the kernel is kept for what follows a decision: a turn of the event loop, and some."""
 
 
 class KernelQueue:
@@ -98,13 +40,14 @@ class KernelQueue:
     """
 
     def __init__(self, load: Callable[[], Kernel], limits: Limits) -> None:
-        """Take what loads the model; it is called by the first thing that needs it."""
+        """Take what loads the model, for the first thing that needs it."""
         self.limits = limits
         self.decided = self.shared = self.refused = self.left = self.passes = self.tokens = 0
         self._load = load
         self._kernel: Kernel | None = None
-        self._jobs: list[_Job] = []
-        self._running: list[_Job] = []
+        self._jobs: list[Job] = []
+        self._running: list[Job] = []
+        self._kept_for: Place | None = None
         self._places: set[Place] = set()
         self._number = 0
         self._seconds = 0.1  # of one place, a moving average
@@ -141,7 +84,7 @@ class KernelQueue:
                     headers={"retry-after": str(seconds)},
                 )
             self._number += 1
-            place = Place(self, self._number)
+            place = Place(self._number, self._wait, self._leave)
             self._places.add(place)
             return place
 
@@ -151,7 +94,7 @@ class KernelQueue:
             self._ended = True
             jobs, self._jobs = [*self._running, *self._jobs], []
             for place in self._places:
-                place._gone.set()
+                place.give_up()
             self._changed.notify_all()
         for job in jobs:
             job.done(error=RequestError("the server ends", status=503, code="ending"))
@@ -167,7 +110,7 @@ class KernelQueue:
             self._kernel.close()
         return True
 
-    def _wait(self, job: _Job) -> Future[Any]:
+    def _wait(self, job: Job) -> Future[Any]:
         with self._changed:
             if self._ended:
                 raise RequestError("the server ends", status=503, code="ending")
@@ -186,22 +129,30 @@ class KernelQueue:
             unanswered = [job for job in self._jobs if job.place is place]
             self.left += bool(unanswered)
             self._jobs = [job for job in self._jobs if job.place is not place]
+            self._changed.notify_all()
 
-    def _next(self) -> list[_Job]:
+    def _next(self) -> list[Job]:
         """Return what is done next: one job, or decisions that may share their passes, the first one first."""
         with self._changed:
-            while not self._jobs and not self._ended:
-                self._changed.wait()
+            kept = self._kept_for
+            if kept is not None:
+                self._changed.wait_for(lambda: self._ended or self._goes_on(kept), FOLLOWING_SECONDS)
+            self._changed.wait_for(lambda: self._ended or bool(self._jobs))
             if self._ended:
                 return []
-            jobs = sorted(self._jobs, key=lambda job: job.place.number)
+            jobs = sorted(self._jobs, key=lambda job: (job.place is not kept, job.place.number))
             first = jobs[0]
-            taken = [first] if first.asks is None else [job for job in jobs if job.asks is not None]
+            taken = [first] if not first.shares else [job for job in jobs if job.shares]
+            self._kept_for = first.place if first.followed else None
             self._jobs = [job for job in self._jobs if job not in taken]
             self._running = taken
             return taken
 
-    def _back(self, jobs: Sequence[_Job]) -> None:
+    def _goes_on(self, place: Place) -> bool:
+        """Return whether a place waits for something, or for nothing any more."""
+        return place not in self._places or any(job.place is place for job in self._jobs)
+
+    def _back(self, jobs: Sequence[Job]) -> None:
         """Let jobs wait on that were looked at; those whose place is empty by now have nobody to tell."""
         with self._changed:
             self._jobs += [job for job in jobs if job.place in self._places]
@@ -223,17 +174,17 @@ class KernelQueue:
                 first.done(error=error)
             self._seconds += 0.1 * (time.perf_counter() - started - self._seconds)
 
-    def _decide(self, kernel: Kernel, jobs: Sequence[_Job]) -> None:
+    def _decide(self, kernel: Kernel, jobs: Sequence[Job]) -> None:
         """Make the first decision, and in the same passes those that choose among the same opcodes."""
         first, *others = jobs
         together, later = [first], list(others)
         try:
-            question = first.question = first.question or _asked(first, kernel)
+            question = first.question = first.question or first.asked(kernel)
             for job in others:
                 if len(together) == self.limits.shared:
                     break
                 try:
-                    job.question = job.question or _asked(job, kernel)
+                    job.question = job.question or job.asked(kernel)
                 except Exception as error:
                     later.remove(job)
                     job.done(error=error)
@@ -256,7 +207,7 @@ class KernelQueue:
             self._count(decision)
             job.done(decision)
 
-    def _alone(self, kernel: Kernel, job: _Job) -> None:
+    def _alone(self, kernel: Kernel, job: Job) -> None:
         assert job.question is not None
         try:
             decision = kernel.decide(job.question)
@@ -270,12 +221,6 @@ class KernelQueue:
         self.decided += 1
         self.passes += decision.passes
         self.tokens += decision.tokens_evaluated
-
-
-def _asked(job: _Job, kernel: Kernel) -> Question:
-    assert job.asks is not None
-    job.place.check()
-    return job.asks(kernel)
 
 
 def _alike(one: Question, other: Question) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from dispatch.session.guides import guide_of
 from kernel.api import Kernel
 from kernel.choose.learned import SUFFIX, Keys, Learned, unordered
+from kernel.choose.rule import Rule, RuleName
 from kernel.contract import Cartridge
 from kernel.errors import StoreError
 from kernel.models.catalogue import cache_dir
@@ -58,3 +59,11 @@ def taught(kernel: Kernel, cartridges: Sequence[Cartridge]) -> Learned | None:
     if found is not None:
         kernel.teach(found)
     return found
+
+
+def default_rule(kernel: Kernel, cartridges: Sequence[Cartridge], wire: str) -> Rule | None:
+    """Return the rule where none is named: `learned` where something was, and elsewhere None, the kernel's own.
+
+    What is learned is learned of the compact form.
+    """
+    return Rule(RuleName.LEARNED) if wire == "compact" and taught(kernel, cartridges) is not None else None

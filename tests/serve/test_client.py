@@ -23,7 +23,8 @@ from dispatch.cli import call as call_module
 from dispatch.loading.registry import load
 from dispatch.serve.app import make_app
 from dispatch.serve.limits import Limits
-from dispatch.serve.queue import KernelQueue, Place
+from dispatch.serve.place import Place
+from dispatch.serve.queue import KernelQueue
 from dispatch.serve.server import Server, bind
 from dispatch.serve.services import Services
 from dispatch.session.model_player import ModelPlayer

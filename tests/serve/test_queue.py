@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
@@ -16,6 +17,7 @@ from dispatch.serve.limits import Limits
 from dispatch.serve.queue import KernelQueue
 from kernel.api import Kernel
 from kernel.backends.scripted import ScriptedBackend
+from kernel.choose.question import Question
 
 Wait = Callable[..., None]
 
@@ -146,6 +148,27 @@ def test_who_came_first_goes_on_first(queue: Any) -> None:
         for each in (held, first, second):
             each.result(10)
     assert order == ["early", "late"]
+
+
+def test_nothing_comes_between_a_decision_and_what_follows_it(queue: Any) -> None:
+    """Not even a request that came before, and not for longer than a moment when nothing follows."""
+    order: list[str] = []
+
+    def asks(kernel: Kernel) -> Question:
+        order.append("decided")
+        return kernel.question("The opposite of open is", ["shut", "green"])
+
+    async def play() -> None:
+        with queue.place() as early, queue.place() as late:
+            await late.decide(asks, followed=True)
+            before = early.submit(lambda kernel: order.append("early"))
+            await late.run(lambda kernel: order.append("followed"))
+            await asyncio.wrap_future(before)
+            await late.decide(asks, followed=True)
+            await early.run(lambda kernel: order.append("nothing followed"))
+
+    asyncio.run(play())
+    assert order == ["decided", "followed", "early", "decided", "nothing followed"]
 
 
 def test_nobody_waits_for_a_queue_that_has_ended(queue: Any) -> None:
