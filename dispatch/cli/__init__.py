@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from dispatch.cli import interrupts, logs, models
+from dispatch.cli.bundle import bundle_command
 from dispatch.cli.call import call_command
 from dispatch.cli.check import check_command
 from dispatch.cli.choose import choose_command
@@ -37,6 +38,7 @@ app.command("choose")(choose_command)
 app.command("call")(call_command)
 app.command("write")(write_command)
 app.command("serve")(serve_command)
+app.command("bundle")(bundle_command)
 app.command("inspect")(inspect_command)
 app.command("compile")(compile_command)
 app.command("list")(list_command)

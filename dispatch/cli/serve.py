@@ -7,10 +7,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dispatch.cli.bundle import TETRIS, plan_of
 from dispatch.cli.common import (
     MOST_SEED,
     N_CTX,
@@ -25,12 +26,14 @@ from dispatch.cli.common import (
 from dispatch.cli.output import failing, note, say
 from dispatch.loading.factory import PATH
 from dispatch.loading.registry import Registry, load
+from dispatch.tab.packing import pack
 from kernel.api import Kernel
 from kernel.contract import Cartridge
 from kernel.errors import UsageError
 
 if TYPE_CHECKING:
     from dispatch.serve.queue import KernelQueue
+    from dispatch.serve.services import Services
 
 PORT = 8117
 CLOSE_SECONDS = 0.3
@@ -53,6 +56,9 @@ AllowHost = Annotated[
     typer.Option(help="A name that the server answers to, beside its address.", show_default="localhost"),
 ]
 Seed = Annotated[int, of_model(min=0, max=MOST_SEED, help="Of engines.")]
+Tab = Annotated[
+    bool, typer.Option("--tab", help="Let the page play with the model in the visitor's tab; nothing is decided here.")
+]
 For = Annotated[
     float | None,
     typer.Option("--for", help="End after so many seconds.", min=0, max=MOST_SECONDS, show_default="Ctrl-C"),
@@ -66,6 +72,7 @@ def serve_command(
     token_file: TokenFile = None,
     allow_host: AllowHost = None,
     seconds: For = None,
+    tab: Tab = False,
     model: Model = "smollm2",
     rule: RuleOption = None,
     seed: Seed = 0,
@@ -100,9 +107,11 @@ def serve_command(
         def loaded(name: str) -> Kernel:
             return load_kernel(name, n_ctx=n_ctx, threads=threads)
 
+        if tab and (rule or given.logs or given.folder is not None or len(given.specs) > 1):
+            raise UsageError("serve --tab plays one cartridge, as in: serve --tab tetris; the page asks for the rule")
         with server.bind(host, port) as listening:
             queue = queues.KernelQueue(lambda: loaded(model), bounds)
-            if not given.only_logs:  # a log is read without a model
+            if not (given.only_logs or tab):  # a log is read without a model
                 queue.load()
             services = Services(
                 queue=queue,
@@ -120,9 +129,10 @@ def serve_command(
                 limits=bounds,
             )
             try:
+                made_app = _tab_app(services) if tab else app.make_app(services)
                 say(f"serving {server.address_of(listening)}")
                 sys.stdout.flush()
-                server.Server(app.make_app(services), services, seconds).run([listening])
+                server.Server(made_app, services, seconds).run([listening])
             except KeyboardInterrupt:
                 _close(queue, 130)
                 raise
@@ -165,6 +175,14 @@ def sort_out(things: Sequence[str]) -> Given:
             if names.count(names[-1]) > 1:
                 raise UsageError(f"serve: cartridge {names[-1]!r} is named twice")
     return found
+
+
+def _tab_app(services: Services) -> Any:
+    """Return the application that sends the files of a tab."""
+    from dispatch.serve.tab import make_app
+
+    (spec,) = services.specs or (TETRIS,)
+    return make_app(services, pack(plan_of(spec, services.model, seed=services.seed, context=services.n_ctx)))
 
 
 def _is_installed(text: str) -> bool:

@@ -39,7 +39,6 @@ POLICY = "; ".join(
 """Content-Security-Policy (W3C): nothing but our own files runs, and no text can become markup."""
 
 HEADERS = {
-    "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
@@ -56,8 +55,9 @@ _log = logging.getLogger(__name__)
 class Guard:
     """An ASGI middleware; see the module."""
 
-    def __init__(self, app: ASGIApp, access: Access, limits: Limits) -> None:
+    def __init__(self, app: ASGIApp, access: Access, limits: Limits, policy: str = POLICY) -> None:
         self.app = app
+        self.policy = policy
         self.access = access
         self.limits = limits
 
@@ -76,7 +76,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 started = True
                 headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
+                for name, value in {**HEADERS, "content-security-policy": self.policy}.items():
                     headers[name] = value
                 headers.setdefault("cache-control", "no-store")
                 if scope["method"] not in READS and not body.whole:

@@ -10,7 +10,8 @@ import importlib.util
 import io
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from kernel.errors import CartridgeError
@@ -28,7 +29,7 @@ def zipped(module: str) -> bytes:
 
     Raises CartridgeError for a cartridge that imports what a tab has not.
     """
-    found = {**reached(DOOR), **reached(module)}
+    found = reached(DOOR, module)
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, path in sorted(found.items()):
@@ -37,25 +38,28 @@ def zipped(module: str) -> bytes:
     return out.getvalue()
 
 
-def reached(module: str) -> dict[str, Path]:
-    """Return the files of a module and of all that it imports, but for the standard library and `GIVEN`, by name.
+def reached(*modules: str) -> dict[str, Path]:
+    """Return the files of modules and of all that they import, but for the standard library and `GIVEN`, by name.
 
     What is imported inside functions only is in it where a tab can have it, and else left out.
     """
+    roots = frozenset((*OURS, *(module.split(".")[0] for module in modules)))
     found: dict[str, Path] = {}
-    later = _add(module, module, found)
+    later = [name for module in modules for name in _add(module, roots, found)]
     while later:
         name = later.pop()
         more: dict[str, Path] = {}
         try:
-            later += _add(name, module, more, found)
+            later += _add(name, roots, more, found)
         except CartridgeError:
             continue
         found |= more
     return found
 
 
-def _add(module: str, first: str, found: dict[str, Path], known: Mapping[str, Path] | None = None) -> list[str]:
+def _add(
+    module: str, roots: Collection[str], found: dict[str, Path], known: Mapping[str, Path] | None = None
+) -> list[str]:
     """Add the files of a module and of what it imports; return what these import inside functions."""
     later: list[str] = []
     wanted = [(module, "")]
@@ -66,7 +70,7 @@ def _add(module: str, first: str, found: dict[str, Path], known: Mapping[str, Pa
             part = ".".join(parts[:count])
             if part in found or part in (known or {}) or (path := _file_of(part)) is None:
                 continue
-            if count == 1 and part not in (*OURS, first.split(".")[0]):
+            if parts[0] not in roots:
                 raise CartridgeError(f"{whose} imports {part!r}, which a browser's tab has not")
             found[part] = path
             tree = ast.parse(path.read_text("utf-8"))
@@ -78,14 +82,21 @@ def _add(module: str, first: str, found: dict[str, Path], known: Mapping[str, Pa
 
 def _file_of(module: str) -> Path | None:
     """Return the file of a module; None for the standard library, for `GIVEN`, and for a name inside a module."""
-    root = module.split(".")[0]
-    if root in sys.stdlib_module_names or root in GIVEN:
+    root, *inner = module.split(".")
+    if root in sys.stdlib_module_names or root in GIVEN or (folder := _folder_of(root)) is None:
         return None
-    try:
-        spec = importlib.util.find_spec(module)
-    except ModuleNotFoundError:  # a name in a module that is no package
+    path = folder.joinpath(*inner)
+    return next((each for each in (path / "__init__.py", path.with_suffix(".py")) if each.is_file()), None)
+
+
+@cache
+def _folder_of(root: str) -> Path | None:
+    """Return the folder of a package, or the file of a module without its suffix."""
+    spec = importlib.util.find_spec(root)
+    if spec is None or not spec.origin:
         return None
-    return Path(spec.origin) if spec is not None and spec.origin else None
+    path = Path(spec.origin)
+    return path.parent if path.name == "__init__.py" else path.with_suffix("")
 
 
 def _imports(body: list[ast.stmt]) -> Iterator[str]:

@@ -18,6 +18,26 @@ from kernel.models.archives import Archive, fetched, unpacked
 from kernel.models.catalogue import cache_dir, locked
 from kernel.models.fetch import Progress
 
+PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
+"""Files of Pyodide that a tab loads."""
+WASM = ("cp314-cp314-pyemscripten_2026_0_wasm32", "pyemscripten_2026_0_wasm32")
+"""Tag and platform of wheels with machine code for this Pyodide."""
+
+
+def _wheel(name: str, version: str, size: int, sha256: str, tag: str = "py3-none-any", platform: str = "") -> Archive:
+    """Return a wheel of PyPI, which is kept as it is; its version is the one that is pinned for every machine."""
+    options = ("--python-version", "314", "--implementation", "cp", "--abi", "cp314", "--platform", platform)
+    return Archive(
+        registry="pypi",
+        name=name,
+        version=version,
+        file=f"{name.replace('-', '_')}-{version}-{tag}.whl",
+        size=size,
+        hash=f"sha256:{sha256}",
+        options=options if platform else (),
+    )
+
+
 PARTS: dict[str, tuple[Archive, ...]] = {
     # llama.cpp in WebAssembly. 2.4.0 on purpose: 3.x shows no whole row of probabilities any more.
     "wllama": (
@@ -36,6 +56,37 @@ PARTS: dict[str, tuple[Archive, ...]] = {
                 "package/esm/single-thread/wllama.wasm": "wllama.wasm",
                 "package/LICENCE": "wllama-LICENCE.txt",
             },
+        ),
+    ),
+    # Python in WebAssembly, and what the session and the log import. There is no numpy for it in a registry.
+    "python": (
+        Archive(
+            registry="npm",
+            name="pyodide",
+            version="314.0.7",
+            file="pyodide-314.0.7.tgz",
+            size=6_488_647,
+            hash=(
+                "sha512:d18bd7c4485f11da4b7dbfd790cd8114078c44eab488c517d9bcf31fda4eb6dc"
+                "8c716930abe1db139bb2b860fcd8b37bcb6abe48dbe2ffa579244b0e943d91d4"
+            ),
+            members={f"package/{name}": name for name in PYODIDE},
+        ),
+        _wheel("annotated-types", "0.8.0", 13_427, "f072f4d804ea359e4eaf198b1af7a8b0943881a87f31bb764f8bf219bb9419e0"),
+        _wheel("pydantic", "2.14.4", 494_865, "653a2ad9f6d8858529c77c72717d0ea991d6c6837fe683246b2f4b2bbfc3fadc"),
+        _wheel(
+            "pydantic-core",
+            "2.50.5",
+            1_496_394,
+            "b2910ec0fa5aeb9bef70156f2b79f4783978fdcfaa7b2f1b5d1814458d2e79a1",
+            *WASM,
+        ),
+        _wheel("rich", "15.0.0", 310_654, "33bd4ef74232fb73fe9279a257718407f169c09b78a87ad3d296f548e27de0bb"),
+        _wheel(
+            "typing-extensions", "4.16.0", 45_571, "481caa481374e813c1b176ada14e97f1f67a4539ce9cfeb3f350d78d6370c2e8"
+        ),
+        _wheel(
+            "typing-inspection", "0.4.5", 14_874, "bc210535442b39e1bf2805e0c7a17dfd6a4ace760c84c7f7d16245d23a6b1c39"
         ),
     ),
 }

@@ -1,6 +1,8 @@
-// Talks to the server: one place for requests, typed errors, and numbers that JSON cannot hold.
+// Talks to the source of what is shown (the server, the file itself, a worker of this tab): one place for requests, typed
+// errors, and numbers that JSON cannot hold.
 
 import { answerOf, exported } from "./exported.js";
+import { tab } from "./tabsource.js";
 
 /** An answer of 400 or more: what the server says is wrong, and of which field. */
 export class ApiError extends Error {
@@ -66,20 +68,31 @@ function fromFile(path) {
   return answer;
 }
 
+async function inTab(method, path, body, signal) {
+  const { status, body: said } = await tab.ask(method, path, body, signal);
+  if (status < 400) return said;
+  throw new ApiError(status, JSON.parse(said).error);
+}
+
 /** GET a JSON document. */
 export async function get(path, signal) {
   if (exported) return structuredClone(fromFile(path));
+  if (tab) return JSON.parse(await inTab("GET", path, null, signal));
   return (await request(path, { signal })).json();
 }
 
 /** GET bytes. */
 export async function getBytes(path, signal) {
   if (exported) return fromFile(path);
+  if (tab) return bufferOf(await inTab("GET", path, null, signal));
   return (await request(path, { signal })).arrayBuffer();
 }
 
+const bufferOf = ({ buffer, byteOffset, byteLength }) => buffer.slice(byteOffset, byteOffset + byteLength);
+
 /** POST an object with the token of this run; returns the answer's JSON. */
 export async function post(path, body, signal) {
+  if (tab) return JSON.parse(await inTab("POST", path, body ?? {}, signal));
   return (await send(path, body, signal)).json();
 }
 

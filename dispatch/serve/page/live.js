@@ -3,9 +3,11 @@
 
 import { get, sessionPath } from "./api.js";
 import { exported } from "./exported.js";
+import { tab } from "./tabsource.js";
 
 const RETRY_MS = [500, 1000, 2000, 5000];
 const POLL_MS = 1000;
+const TAB_POLL_MS = 150;
 const PLACES = 4;
 
 export class LiveFeed {
@@ -32,7 +34,7 @@ export class LiveFeed {
   async open() {
     if (exported || this.closed || this.stop || document.hidden || !this.session.grows) return;
     const stop = (this.stop = new AbortController());
-    if (await heldPlace(stop.signal)) this.listen(stop.signal);
+    if (!tab && (await heldPlace(stop.signal))) this.listen(stop.signal);
     else this.poll(stop.signal);
   }
 
@@ -60,7 +62,7 @@ export class LiveFeed {
         if (error.name !== "AbortError") this.tryAgain();
         return;
       }
-      await new Promise((done) => setTimeout(done, POLL_MS));
+      await new Promise((done) => setTimeout(done, tab ? TAB_POLL_MS : POLL_MS));
     }
   }
 

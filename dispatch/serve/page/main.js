@@ -1,6 +1,6 @@
 // The page: header, the view that the address names, keys.
 
-import { get } from "./api.js";
+import { get, post } from "./api.js";
 import { Beside } from "./beside.js";
 import { Bench } from "./bench.js";
 import { make, setAttribute } from "./dom.js";
@@ -9,6 +9,7 @@ import { actOf, showHelp } from "./keys.js";
 import { formatRoute, parseRoute } from "./route.js";
 import { SessionView } from "./sessionview.js";
 import { Status } from "./status.js";
+import { tab } from "./tabsource.js";
 import { nextTheme, restoreTheme, theme } from "./theme.js";
 
 /** Whether two routes name the same view of the same sessions, wherever in it. */
@@ -34,6 +35,7 @@ class Page {
   }
 
   async begin() {
+    if (tab && !tab.ready) return this.offerTab();
     try {
       this.takeListed(await get("/api/sessions"));
     } catch (error) {
@@ -41,7 +43,32 @@ class Page {
     }
     const first = this.listed?.default;
     if (location.hash.length <= 1 && first) history.replaceState(null, "", formatRoute({ view: "session", name: first }));
-    this.follow();
+    return this.follow();
+  }
+
+  /** Nothing is loaded into the tab yet, or it has ended: say what can be loaded, and why it has ended. */
+  async offerTab(fault = "") {
+    const { TabStart } = await import("./tabstart.js");
+    this.show(new TabStart(this, fault));
+    this.links.bench.hidden = true;
+    document.title = "Inspector";
+  }
+
+  /** Everything is in the tab: begin to play, and show it. */
+  async loaded() {
+    try {
+      const { name } = await post("/api/live/start", { cartridges: [tab.config.cartridge], seed: tab.config.seed });
+      history.replaceState(null, "", formatRoute({ view: "session", name }));
+    } catch (error) {
+      this.fail(error);
+    }
+    this.begin();
+  }
+
+  show(view) {
+    this.view?.close();
+    this.view = view;
+    this.main.replaceChildren(view.element);
   }
 
   takeListed(listed) {
@@ -51,6 +78,7 @@ class Page {
 
   /** Show what the address names. */
   follow(anew = false) {
+    if (tab && !tab.ready) return;
     const route = parseRoute(location.hash);
     const same = this.route && sameView(this.route, route);
     this.route = route;
@@ -58,9 +86,7 @@ class Page {
       this.view.goTo?.(route);
       return;
     }
-    this.view?.close();
-    this.view = new VIEWS[route.view](route, this);
-    this.main.replaceChildren(this.view.element);
+    this.show(new VIEWS[route.view](route, this));
     document.title = [route.name, route.view === "bench" ? "Bench" : null, "Inspector"].filter(Boolean).join(" · ");
     setAttribute(this.links.home, "aria-current", route.view === "home" ? "page" : null);
     setAttribute(this.links.bench, "aria-current", route.view === "bench" ? "page" : null);
@@ -124,4 +150,6 @@ class Page {
 }
 
 restoreTheme();
-new Page().begin();
+const page = new Page();
+tab?.addEventListener("gone", ({ why }) => page.offerTab(why));
+page.begin();

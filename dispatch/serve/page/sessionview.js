@@ -9,6 +9,7 @@ import { count, inLine } from "./shown.js";
 import { Stage } from "./stage.js";
 import { Strip, stripLegend } from "./strip.js";
 import { Transport } from "./transport.js";
+import { tab } from "./tabsource.js";
 import { post } from "./api.js";
 
 const FAR = 10;
@@ -63,7 +64,7 @@ export class SessionView {
     this.request = this.requestForm();
     this.element.className = "session";
     this.element.replaceChildren(
-      make("div.about", {}, make("h1.foreign", {}, inLine(session.name)), this.facts, this.verdict),
+      make("div.about", {}, make("h1.foreign", {}, inLine(session.name)), this.facts, this.verdict, tab && make("button.small", { type: "button", on: { click: () => this.saveLog() } }, "Save the log")),
       this.notes,
       make("div.stripbox", {}, this.strip.element, make("div.understrip", {}, this.transport.element, stripLegend())),
       make("div.columns", {}, this.decisions.element, make("section.stagebox", { "aria-label": "Stage", tabindex: "0" }, this.request, this.stage.element), this.panel.element));
@@ -118,6 +119,16 @@ export class SessionView {
     const { session } = this;
     this.stage.show(session.decision, session.info);
     if (session.fault) this.hub.fail(session.fault);
+  }
+
+  /** Offer the log of a session of this tab as a file; elsewhere it is one already. */
+  async saveLog() {
+    try {
+      const [bytes, { saveFile }] = await Promise.all([tab.log(this.session.name), import("./tab/kept.js")]);
+      saveFile(bytes, `${this.session.name.replace(/\W+/g, "-")}.jsonl`);
+    } catch (error) {
+      this.hub.fail(error);
+    }
   }
 
   requestForm() {

@@ -232,12 +232,12 @@ class Visit:
 
 
 @pytest.fixture
-def visit(browser: Browser, server: Server) -> Iterator[Callable[..., Visit]]:
-    """Open a window; what its page complained of fails the test at its end."""
+def window(browser: Browser) -> Iterator[Callable[..., Visit]]:
+    """Open a window on an address; what its page complained of fails the test at its end."""
     visits: list[Visit] = []
 
-    def make(address: str | None = None, **options: Any) -> Visit:
-        visits.append(Visit(browser, address or server.address, **options))
+    def make(address: str, **options: Any) -> Visit:
+        visits.append(Visit(browser, address, **options))
         return visits[-1]
 
     yield make
@@ -245,6 +245,12 @@ def visit(browser: Browser, server: Server) -> Iterator[Callable[..., Visit]]:
     for made in visits:
         made.context.close()
     assert errors == []
+
+
+@pytest.fixture
+def visit(window: Callable[..., Visit], server: Server) -> Callable[..., Visit]:
+    """Open a window on the server of the logs, or on another address."""
+    return lambda address=None, **options: window(address or server.address, **options)
 
 
 @pytest.fixture(scope="session")
