@@ -44,6 +44,10 @@ def run(*arguments: object, typed: str = "") -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
+ONE_HEAD = ("--rule", "exact")
+"""Where the rule is not what is tested: one head of a prompt is read, and no null prompt."""
+
+
 def verified(path: Path) -> str:
     result = CliRunner().invoke(app, ["replay", "--headless", str(path)])
     return result.stdout.strip()
@@ -239,7 +243,7 @@ def test_requests_from_a_file_reach_the_cartridge_that_is_wanted(tmp_path: Path,
     wishes |= {"cold": " heater warmer", "up": " go north", "lock": " door lock"}
     file, log = tmp_path / "requests", tmp_path / "log"
     file.write_text("cold\n\nup\n  lock \n")
-    code, out, err = run("home", "scavenger", "--requests", file, "--log", log)
+    code, out, err = run("home", "scavenger", *ONE_HEAD, "--requests", file, "--log", log)
     assert code == 0, err
     lines = out.splitlines()
     assert lines[0].startswith("1. cold -> home.heater(change='warmer') (")
@@ -259,7 +263,7 @@ def test_what_is_asked_for_and_not_legal_is_told_and_logged(tmp_path: Path, wish
     wishes |= {"gem": " take gem", "up": " go north"}
     file, log = tmp_path / "requests", tmp_path / "log"
     file.write_text("gem\nup\n")
-    code, out, err = run("home", "scavenger", "--requests", file, "--log", log)
+    code, out, err = run("home", "scavenger", *ONE_HEAD, "--requests", file, "--log", log)
     assert code == 0, err
     lines = out.splitlines()
     assert lines[0] == "1. gem -> nothing was done: take gem is not legal now"
@@ -275,7 +279,7 @@ def test_what_is_asked_for_and_not_legal_is_told_and_logged(tmp_path: Path, wish
     assert verified(log).startswith("verified: 2 whole decisions")
     shown = CliRunner().invoke(app, ["replay", str(log), "--to", "1", "--speed", "100"], env={"COLUMNS": "200"})
     assert "not legal now: take gem" in shown.stdout
-    always = run("home", "scavenger", "--requests", file, "--always")[1].splitlines()[0]
+    always = run("home", "scavenger", *ONE_HEAD, "--requests", file, "--always")[1].splitlines()[0]
     assert always.startswith("1. gem -> ")
     assert always.endswith(" (not legal now: take gem)")
 
@@ -283,17 +287,17 @@ def test_what_is_asked_for_and_not_legal_is_told_and_logged(tmp_path: Path, wish
 def test_what_nobody_agreed_to_is_not_done(tmp_path: Path, wishes: dict[str, str]) -> None:
     """The door asks; in a pipe nobody can answer, so nothing is done, and a program is told. `--yes` agrees."""
     wishes |= {"in": " door unlock", "out": " door lock"}
-    line = run("home", typed="in\n")[1].splitlines()[0]
+    line = run("home", *ONE_HEAD, typed="in\n")[1].splitlines()[0]
     said = "nothing was done: nobody has agreed to it; --yes agrees beforehand"
     assert line == f"1. in -> home.door(action='unlock'): {said}"
     log = tmp_path / "log"
-    found = document("home", "--log", log, typed="in\nout\n")
+    found = document("home", *ONE_HEAD, "--log", log, typed="in\nout\n")
     assert (found["held"], found["confirmed"], found["changed"]) == (2, {"unasked": 2}, 0)
     assert [each["options"] for each in found["held_back"]] == [
         [{"cartridge": "home", "method": "door", "arguments": {"action": action}}] for action in ("unlock", "lock")
     ]
     assert verified(log).startswith("verified: 2 whole decisions")
-    found = document("home", "--yes", typed="in\nout\n")
+    found = document("home", *ONE_HEAD, "--yes", typed="in\nout\n")
     assert (found["held"], found["confirmed"]) == (0, {"beforehand": 2})
 
 
@@ -302,7 +306,7 @@ def test_corrections_are_taken_between_requests(tmp_path: Path, wishes: dict[str
     wishes["cold"] = " heater warmer"
     log = tmp_path / "log"
     typed = "cold\n/wrong\n/wrong  heater   cooler\ncold\n/wrong none\n/help\n"
-    code, _, err = run("home", "--headless", "--log", log, typed=typed)
+    code, _, err = run("home", *ONE_HEAD, "--headless", "--log", log, typed=typed)
     assert code == 0
     assert "noted: decision 1 was wrong\n" in err
     assert "noted: decision 1 was wrong, right is heater cooler\n" in err
@@ -310,7 +314,7 @@ def test_corrections_are_taken_between_requests(tmp_path: Path, wishes: dict[str
     assert "/wrong COMMAND" in err
     assert [(c.n, c.request, c.answer) for c in corrections(log)] == [(1, "cold", "heater cooler"), (2, "cold", "")]
     assert verified(log).startswith("verified: 2 whole decisions")
-    code, _, err = run("home", "--headless", typed="cold\n/wrong heatr cooler\n")
+    code, _, err = run("home", *ONE_HEAD, "--headless", typed="cold\n/wrong heatr cooler\n")
     assert (code, "'heatr cooler' is no command; did you mean 'heater'" in err) == (2, True)
 
 
@@ -318,7 +322,7 @@ def test_corrections_are_taken_between_requests(tmp_path: Path, wishes: dict[str
 def test_requests_come_through_a_pipe(names: Sequence[str], wishes: dict[str, str]) -> None:
     """Without an option, for several cartridges and for one that has no planner."""
     wishes["cold"] = " heater warmer"
-    code, out, _ = run(*names, typed="cold\ncold\n")
+    code, out, _ = run(*names, *ONE_HEAD, typed="cold\ncold\n")
     assert code == 0
     assert "2. cold -> home.heater(change='warmer')" in out
 
@@ -326,7 +330,7 @@ def test_requests_come_through_a_pipe(names: Sequence[str], wishes: dict[str, st
 def test_a_cartridge_with_a_planner_takes_requests_when_told(wishes: dict[str, str]) -> None:
     """`--requests -` reads the pipe."""
     wishes["stop"] = " stop"
-    assert run("robot", "--requests", "-", typed="stop\n")[1].startswith("1. stop -> robot.stop() (")
+    assert run("robot", *ONE_HEAD, "--requests", "-", typed="stop\n")[1].startswith("1. stop -> robot.stop() (")
 
 
 def test_cartridges_join_and_leave_between_requests(tmp_path: Path, wishes: dict[str, str]) -> None:
@@ -334,7 +338,7 @@ def test_cartridges_join_and_leave_between_requests(tmp_path: Path, wishes: dict
     wishes |= {"cold": " heater warmer", "up": " go north"}
     log = tmp_path / "log"
     typed = "cold\n/join scavenger\nup\n/leave home\ncold\n"
-    found = document("home", "--log", log, typed=typed)
+    found = document("home", *ONE_HEAD, "--log", log, typed=typed)
     assert [r.cartridge for r in read(log)[1]] == ["home", "scavenger", "scavenger"]
     assert (found["cartridges"], found["decisions"]) == (["scavenger"], 3)
     assert verified(log).startswith("verified: 3 whole decisions")
@@ -386,7 +390,7 @@ def test_a_cartridge_whose_commands_do_not_fit_into_the_prompt_cannot_join(
 )
 def test_lines_that_are_no_requests_are_refused(wishes: dict[str, str], typed: str, code: int, said: str) -> None:
     """In a pipe they end the session; one line on stderr."""
-    found, _, err = run("home", "--headless", typed=typed)
+    found, _, err = run("home", *ONE_HEAD, "--headless", typed=typed)
     assert found == code
     assert said in err
     assert err.count("\n") == 1
@@ -396,7 +400,7 @@ def test_a_file_of_requests_that_cannot_be_read_is_misuse(tmp_path: Path, wishes
     """Missing, or not text."""
     (tmp_path / "bytes").write_bytes(b"n\xf6\n")
     for name, said in (("none", "No such file"), ("bytes", "not UTF-8")):
-        code, _, err = run("home", "--requests", tmp_path / name, "--headless")
+        code, _, err = run("home", *ONE_HEAD, "--requests", tmp_path / name, "--headless")
         assert code == 2
         assert said in err
 
@@ -405,7 +409,7 @@ def test_a_goal_ends_when_it_repeats_itself(tmp_path: Path, wishes: dict[str, st
     """The door of seed 0 is locked already: locking it again changes nothing, and the log names the ending."""
     wishes["lock up"] = " door lock"
     log = tmp_path / "log"
-    found = document("home", "--goal", "lock up", "--yes", "--log", log)
+    found = document("home", *ONE_HEAD, "--goal", "lock up", "--yes", "--log", log)
     assert found["ending"] == "repeat"
     outcome = read(log)[2]
     assert outcome is not None
@@ -416,7 +420,7 @@ def test_a_goal_ends_when_it_repeats_itself(tmp_path: Path, wishes: dict[str, st
 def test_a_goal_is_given_up_after_its_steps(wishes: dict[str, str]) -> None:
     """Louder, louder, ... changes the state until the music is at its loudest; three steps are the limit here."""
     wishes["loud"] = " music louder"
-    found = document("home", "--goal", "loud", "--decisions", 3)
+    found = document("home", *ONE_HEAD, "--goal", "loud", "--decisions", 3)
     assert (found["ending"], found["decisions"], found["detail"]) == ("limit", 3, "3 decisions")
 
 
@@ -443,7 +447,7 @@ def test_a_ledger_can_be_left_out(tmp_path: Path, wishes: dict[str, str]) -> Non
     """`--set ledger=no`."""
     wishes["cold"] = " heater warmer"
     log = tmp_path / "log"
-    run("home", "--headless", "--set", "ledger=no", "--log", log, typed="cold\n")
+    run("home", *ONE_HEAD, "--headless", "--set", "ledger=no", "--log", log, typed="cold\n")
     assert read(log)[1][0].ledger is None
 
 
@@ -452,7 +456,7 @@ def test_a_log_of_another_model_is_not_gone_on_with(
 ) -> None:
     """It is left as it was."""
     log = tmp_path / "log"
-    run("home", "--headless", "--log", log, typed="a\n")
+    run("home", *ONE_HEAD, "--headless", "--log", log, typed="a\n")
     before = log.read_bytes()
     make = opening.load_kernel
 
