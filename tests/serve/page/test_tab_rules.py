@@ -67,6 +67,19 @@ class Both:
             asked["trie"] = base64(trie_asset(opcodes))
         return self.tab(f"async (asked) => {{ {BESIDE} {script} }}", asked)
 
+    def decided(self, drawn: list[Question]) -> list[Any]:
+        """Decide questions there, each on a kernel that knows nothing."""
+        asked = [{**as_asked(each), "trie": base64(trie_asset(each.opcodes))} for each in drawn]
+        script = """
+        const answers = [];
+        for (const { trie, ...question } of asked.questions) {
+          const { kernel, opcodes } = made({ vocabulary: asked.vocabulary, trie });
+          answers.push(await kernel.decide({ ...question, opcodes }));
+        }
+        return answers;
+        """
+        return list(self.there(script, questions=asked))
+
     def here(self, question: Question) -> Decision:
         """Decide here, on a memory that is empty."""
         size = len(self.vocabulary)
@@ -125,9 +138,9 @@ def as_asked(question: Question) -> dict[str, object]:
 
 def test_the_tab_chooses_what_the_kernel_chooses(both: Both) -> None:
     """Two hundred drawn questions of all three rules: same opcode, scores, null scores, mass and counts."""
-    for question in questions(both.vocabulary, seed=7, count=200):
+    drawn = questions(both.vocabulary, seed=7, count=200)
+    for question, now in zip(drawn, both.decided(drawn), strict=True):
         made = both.here(question)
-        now = both.there(DECIDE, question.opcodes, question=as_asked(question))
         told = f"{question.by} {question.opcodes.texts}"
         assert (now["index"], now["label"], tuple(now["ids"])) == (made.index, made.text, made.ids), told
         assert now["text"] == question.opcodes.texts[made.index]
@@ -172,8 +185,8 @@ def test_best_first_reads_few_rows_of_many_opcodes(both: Both) -> None:
 
 def test_the_ledger_is_that_of_the_log(both: Both) -> None:
     """Its rows are those that the log's own function picks from the same row, with the same ranks."""
-    for question in questions(both.vocabulary, seed=11, count=25):
-        now = both.there(DECIDE, question.opcodes, question=as_asked(question))
+    drawn = questions(both.vocabulary, seed=11, count=25)
+    for question, now in zip(drawn, both.decided(drawn), strict=True):
         trie, ids = question.opcodes.trie, tuple(now["ids"])
         assert len(now["ledger"]) == now["chosen"]
         for step in now["ledger"]:
@@ -314,13 +327,13 @@ def test_bytes_that_are_not_ours_are_refused(both: Both, tools: SimpleNamespace)
         assert word in message
 
 
-def test_a_hundred_thousand_opcodes_are_small_and_soon_there(tab: Tab, load: Callable[[str], Vocabulary]) -> None:
-    """Under 2 MB as they are sent, and usable within a fraction of a second: nothing is parsed but a short header."""
+def test_twenty_thousand_opcodes_are_small_and_soon_there(tab: Tab, load: Callable[[str], Vocabulary]) -> None:
+    """Twenty bytes each as they are sent, and usable at once: nothing is parsed but a short header."""
     draw, vocabulary = random.Random(3), load("gpt-2")
-    texts = sorted({"".join(draw.choices("abcdefghijklmnop", k=8)) for _ in range(100_100)})[:100_000]
+    texts = sorted({"".join(draw.choices("abcdefghijklmnop", k=8)) for _ in range(20_100)})[:20_000]
     opcodes = OpcodeSet(texts, vocabulary)
     asset = trie_asset(opcodes)
-    assert len(gzip.compress(asset, 6)) < 2_000_000
+    assert len(gzip.compress(asset, 6)) < 400_000
     tab.files["large.trie"] = asset  # type: ignore[attr-defined]
     script = """async (fingerprint) => {
       const { Opcodes } = await import("/opcodes.js");
@@ -333,7 +346,9 @@ def test_a_hundred_thousand_opcodes_are_small_and_soon_there(tab: Tab, load: Cal
     told = tab(script, vocabulary.fingerprint)
     assert told["first"] == opcodes.trie.children(0).tolist()
     assert (told["size"], told["text"]) == (len(opcodes), texts[77])
-    assert told["ms"] < 1000  # some 20 ms on an idle machine; benchmarks/bench_tab.py measures it
+    assert (
+        told["ms"] < 1000
+    )  # some 10 ms on an idle machine; benchmarks/bench_tab.py measures it, and a hundred thousand
 
 
 def test_null_prompts_can_be_read_elsewhere(both: Both, tmp_path: Path) -> None:
