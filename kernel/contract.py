@@ -20,6 +20,7 @@ __all__ = [
     "Engine",
     "Explained",
     "Lines",
+    "Live",
     "Option",
     "Part",
     "Planner",
@@ -123,6 +124,22 @@ class Case:
     kind: str = ""
 
 
+class Live(Protocol):
+    """What stands behind a cartridge that may change or end while a session runs: a server of tools.
+
+    A session asks before every decision, never in the middle of one.
+    """
+
+    def now(self) -> Cartridge | None:
+        """Return the cartridge as it is now, the same object while nothing has changed; None when it has ended."""
+
+    def why(self) -> str:
+        """Return why it has ended, in a few words (data)."""
+
+    def close(self) -> None:
+        """End it; nothing happens where it has ended."""
+
+
 @dataclass(frozen=True)
 class Cartridge:
     """Opcodes + engine + planner + view, with a name and a version."""
@@ -153,3 +170,5 @@ class Cartridge:
     """A folder of files that `learn` wrote, for requests to this cartridge, alone or with others."""
     options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     """What its maker was called with, so that a replay can call it again."""
+    live: Live | None = field(default=None, compare=False, repr=False)
+    """What stands behind it, where that may change or end."""

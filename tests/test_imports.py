@@ -60,6 +60,8 @@ DOOR = "kernel.__main__"
 
 HEAVY = {
     "llama_cpp": ("kernel/backends/llama_cpp.py",),
+    "mcp": ("cartridges/kit/mcp/", "dispatch/mcp/"),
+    "anyio": ("cartridges/kit/mcp/", "dispatch/mcp/"),
     "gymnasium": ("cartridges/kit/gymnasium.py", "cartridges/frozenlake.py"),
     "starlette": ("dispatch/serve/",),
     "uvicorn": ("dispatch/serve/",),

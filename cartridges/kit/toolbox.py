@@ -17,7 +17,7 @@ from rich.text import Text
 
 from cartridges.kit.rules import hashed, own
 from kernel.canon import canonical
-from kernel.contract import Cartridge, Engine, Option
+from kernel.contract import Cartridge, Engine, Live, Option
 from kernel.errors import ActionFailedError, CartridgeError, IllegalInstructionError, OpcodeError, did_you_mean
 from kernel.opcode import Halt, Instruction, commands
 from kernel.opcode.opcode import SchemaOpcode
@@ -51,19 +51,42 @@ def toolbox(name: str, file: Path, handlers: ModuleType, *, version: str = "1") 
         if not callable(function):
             raise CartridgeError(f"{handlers.__name__} has no function {function_name(opcode.method)!r}")
         functions[opcode.method] = function
-    opcodes = {opcode.method: opcode for opcode in found.opcodes}
-    summary = f"{len(opcodes)} tools out of {file.name}: {', '.join(itertools.islice(opcodes, 4))}"
+    return tooled(name, found.opcodes, functions, version=version, origin=file.name)
+
+
+def tooled(
+    name: str,
+    tools: Sequence[type[SchemaOpcode]],
+    functions: Mapping[str, Handler],
+    *,
+    version: str,
+    origin: str,
+    options: Mapping[str, str | int | float | bool] | None = None,
+    live: Live | None = None,
+) -> Cartridge:
+    """Return the cartridge of some tools.
+
+    Args:
+        functions: by method; called with the arguments as keywords.
+        origin: where the tools are from, for the summary.
+        options: what a log keeps, so that the cartridge can be made again.
+        live: what stands behind it, where that may change or end.
+    """
+    opcodes = {opcode.method: opcode for opcode in tools}
+    summary = f"{len(opcodes)} tools out of {origin}: {', '.join(itertools.islice(opcodes, 4))}"
     if len(opcodes) > 4 or len(summary) > LONGEST_SUMMARY:
         summary = f"{summary[: LONGEST_SUMMARY - 4]} ..."
     return Cartridge(
         name=name,
         version=version,
         summary=summary,
-        opcodes=(*found.opcodes, Halt),
+        opcodes=(*tools, Halt),
         engine=lambda: Tools(name, opcodes, functions),
-        view=ToolView(found.opcodes),
+        view=ToolView(tools),
         takes_requests=True,
         acts_outside=True,
+        options=options or {},
+        live=live,
     )
 
 
@@ -100,6 +123,8 @@ class Tools:
             said = in_words(self._functions[instruction.method](**values))
         except KeyboardInterrupt:
             raise
+        except ActionFailedError as error:
+            raise ActionFailedError(f"{instruction.name}: {in_words(str(error))}") from error
         except BaseException as error:  # of the functions, which are not ours; SystemExit among them
             raise ActionFailedError(f"{instruction.name}: {_kind(error)}") from error
         self.calls.append((instruction, said))

@@ -87,6 +87,8 @@ def call_command(
     """
     with failing(), ExitStack() as stack:
         cartridge = load(name)
+        if cartridge.live is not None:
+            stack.callback(cartridge.live.close)
         speller = Wire([cartridge], form(wire))
         kernel = stack.enter_context(load_kernel(model, n_ctx=n_ctx, threads=threads))
         engine = cartridge.engine()

@@ -29,7 +29,8 @@ class _Notes(logging.Handler):
         note(f"note: {record.getMessage()}")
 
 
-logging.getLogger("kernel").addHandler(_Notes())
+for package in ("kernel", "dispatch", "cartridges"):
+    logging.getLogger(package).addHandler(_Notes())
 
 
 class Commands(TyperGroup):

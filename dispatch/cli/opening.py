@@ -12,6 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from dispatch.cli.common import MOST_TOKENS, load_kernel
+from dispatch.cli.output import working
 from dispatch.loading.registry import load_all
 from dispatch.log.key import Key
 from dispatch.log.reader import LogReader
@@ -24,7 +25,7 @@ from dispatch.session.judging import judge_for, logged_judge
 from dispatch.session.learned import default_rule
 from dispatch.session.model_player import ModelPlayer
 from dispatch.session.players import PlannerPlayer, Player, RandomPlayer
-from dispatch.session.recorded import make_cartridge
+from dispatch.session.recorded import resumed_cartridge
 from dispatch.session.session import Session
 from dispatch.wire.form import form
 from dispatch.wire.wire import Wire
@@ -97,7 +98,8 @@ def begin(wanted: Wanted, stack: ExitStack) -> Opened:
         raise UsageError("run: name a cartridge, such as 'tetris'; `list` shows what there is")
     if twice := [name for name in names if names.count(name) > 1]:
         raise UsageError(f"run: cartridge {twice[0]!r} is named twice")
-    cartridges = load_all(names, **wanted.options)
+    with working("making the cartridges"):  # a server of tools takes its time
+        cartridges = load_all(names, **wanted.options)
     form(wanted.wire)  # a wrong one is told before a model is loaded
     kernel = None
     if wanted.player == "model":
@@ -152,7 +154,7 @@ def go_on(path: Path, wanted: Wanted, stack: ExitStack) -> Opened:
             )
     elif wanted.model_given or settings.compiled is not None or head.player not in PLAYERS:
         raise UsageError(f"resume: {head.player!r} played this log, no model")
-    make = partial(make_cartridge, specs=wanted.names)
+    make = partial(resumed_cartridge, specs=wanted.names)
     found = resume(path, make, redact=wanted.redactor, on_error=settings.on_log_error, key=wanted.key)
     stack.enter_context(found.writer)
     player = _player(wanted, kernel, list(found.cartridges.values()))

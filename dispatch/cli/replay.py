@@ -25,6 +25,7 @@ from dispatch.cli.keys import keys
 from dispatch.cli.output import failing, note, print_json, say, shown
 from dispatch.cli.streams import writing
 from dispatch.loading import registry
+from dispatch.loading.servers import is_server
 from dispatch.log.cursor import Cursor
 from dispatch.log.key import Key
 from dispatch.log.reader import LogReader
@@ -137,13 +138,14 @@ def again(path: Path, named: Sequence[str] = (), key: Path | None = None) -> str
 
     Args:
         path: of the log.
-        named: cartridges that were named when it was played; those that are not installed are named again.
+        named: cartridges that were named when it was played; those that are not installed are named again, but for
+            servers of tools, which no replay starts.
         key: that sealed it.
     """
     installed = registry.Registry()
     command = ["python", "-m", "kernel", "replay", f".{os.sep}{path}" if str(path).startswith("-") else str(path)]
     for spec in dict.fromkeys(named):
-        if not installed.find(spec).name:
+        if not is_server(spec) and not installed.find(spec).name:
             command += ["--cartridge", spec]
     command += [] if key is None else ["--key", str(key)]
     return list2cmdline(command) if os.name == "nt" else shlex.join(command)

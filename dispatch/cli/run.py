@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import fields
 from functools import partial
@@ -41,6 +40,8 @@ from dispatch.log.key import Key
 from dispatch.log.records import Ending
 from dispatch.log.redact import Redactor
 from dispatch.session.session import Session
+from dispatch.session.steps import pursue
+from dispatch.session.turn import Turn
 from kernel.errors import ContextError, KernelError, LogError, UsageError, did_you_mean
 
 GOAL_STEPS = 50
@@ -159,6 +160,7 @@ def run_command(
         except KeyboardInterrupt:
             raise typer.Exit(interrupts.exit_code) from None
         session = opened.session
+        stack.callback(session.end_live)
         session.yes = yes
         interrupts.stop(session)
         asked = requests_from is not None or (
@@ -166,15 +168,14 @@ def run_command(
         )
         source: Iterator[str] | None = None
         named = list(wanted.names)
-        if goal is not None:
-            source = itertools.repeat(goal)
-        elif asked:
+        if asked:
             source = requests(requests_from, interrupts, partial(_carry_out, session, interrupts, named))
+        turns = partial(session.turns, source) if goal is None else partial(pursue, session, goal)
         stage = Stage(session, quiet=headless or as_json, asked=asked)
         forgiving = asked and typed(requests_from)
         if forgiving and not as_json:
             session.person = AtTerminal(interrupts)
-        _play(session, stage, source, interrupts, unattended=goal is not None, forgiving=forgiving)
+        _play(session, stage, turns, interrupts, forgiving=forgiving)
         told = summary(session, opened.wanted)
         session.end_log()
         interrupts.over()
@@ -198,10 +199,9 @@ def _given(context: typer.Context, name: str) -> bool:
 def _play(
     session: Session,
     stage: Stage,
-    source: Iterator[str] | None,
+    turns: Callable[[], Iterator[Turn]],
     interrupts: Interrupts,
     *,
-    unattended: bool,
     forgiving: bool,
 ) -> None:
     """Run the loop; whatever breaks into it becomes the session's ending.
@@ -213,7 +213,7 @@ def _play(
             _prepare(session, interrupts)
         while True:
             try:
-                stage.show(session.turns(source, unattended=unattended))
+                stage.show(turns())
                 return
             except ContextError as error:
                 if not forgiving:
@@ -243,7 +243,12 @@ def _carry_out(session: Session, interrupts: Interrupts, named: list[str], comma
         _prepare(session, interrupts)
         return
     cartridge = registry.load(name)
-    session.join(cartridge)
+    try:
+        session.join(cartridge)
+    except KernelError:
+        if cartridge.live is not None:
+            cartridge.live.close()
+        raise
     try:
         _prepare(session, interrupts)
     except ContextError as error:

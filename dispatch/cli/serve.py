@@ -26,6 +26,7 @@ from dispatch.cli.common import (
 from dispatch.cli.output import failing, note, say
 from dispatch.loading.factory import PATH
 from dispatch.loading.registry import Registry, load
+from dispatch.loading.servers import each
 from dispatch.tab.packing import pack
 from kernel.api import Kernel
 from kernel.contract import Cartridge
@@ -169,11 +170,12 @@ def sort_out(things: Sequence[str]) -> Given:
                 raise UsageError(f"serve shows one folder of logs, and {text!r} is the second")
             found.folder = path
         else:
-            found.cartridges.append(load(text))
-            found.specs.append(text)
-            names = [cartridge.name for cartridge in found.cartridges]
-            if names.count(names[-1]) > 1:
-                raise UsageError(f"serve: cartridge {names[-1]!r} is named twice")
+            for spec in each(text):
+                found.cartridges.append(load(spec))
+                found.specs.append(spec)
+                names = [cartridge.name for cartridge in found.cartridges]
+                if names.count(names[-1]) > 1:
+                    raise UsageError(f"serve: cartridge {names[-1]!r} is named twice")
     return found
 
 

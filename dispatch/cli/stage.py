@@ -149,7 +149,8 @@ def line(turn: Turn) -> str:
     CLOSED says that the model used up its tokens, REFUSED that the engine did not take it, FAILED that it was tried in
     vain; what the model would rather have said but was not legal stands at the end. Of what was not done it says why.
     """
-    asked = f"{turn.request} -> " if turn.request else ""
+    goal = turn.request.partition("\n")[0]  # what earlier steps of a goal gave stands below it
+    asked = f"{goal} -> " if goal else ""
     if turn.held:
         what = f"{turn.instruction!r}: " if turn.outcome is Outcome.CHOSEN else ""
         how = "; --yes agrees beforehand" if turn.confirmed is Confirmed.UNASKED else ""

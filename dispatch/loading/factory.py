@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import reprlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,14 @@ class Source:
         version: as advertised; None where none is stated.
         target: the module and the function in it, or the folder or file.
         origin: the package with its version, or what was typed.
+        given: options that are part of what was typed; a log does not have them.
     """
 
     name: str
     version: str | None
     target: str
     origin: str
+    given: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -84,7 +86,7 @@ class Factory:
 
     def cartridge(self, given: Mapping[str, object]) -> Cartridge:
         """Make it with options; see `Registry.load` for the errors."""
-        ready = options.checked(self._make, given, self.where)
+        ready = options.checked(self._make, {**given, **self.source.given}, self.where)
         try:
             made = self._make(**ready)
         except KernelError:
@@ -94,6 +96,7 @@ class Factory:
         except BaseException as error:  # of the author's code; SystemExit among them
             raise CartridgeError(f"{self.where} cannot be made: {error_line(error)}") from error
         cartridge = self._checked(made)
+        ready = {name: value for name, value in ready.items() if name not in self.source.given}
         return replace(cartridge, options={**cartridge.options, **ready}) if ready else cartridge
 
     def _checked(self, made: object) -> Cartridge:

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dispatch.loading import servers
 from dispatch.loading.factory import PATH, VERSION, Factory, Source
 from kernel.contract import Cartridge
 from kernel.errors import CartridgeError, KernelError, UnknownCartridgeError, UsageError, did_you_mean
@@ -46,10 +47,14 @@ class Registry:
         self.sources = tuple(sources) if sources is not None else tuple(self._installed())
 
     def find(self, spec: str) -> Source:
-        """Return what `name`, `name@version`, `package.module[:function]` or a folder stands for; imports nothing.
+        """Return what `name`, `name@version`, `package.module[:function]`, a folder or `mcp:...` stands for.
+
+        Nothing is imported or started.
 
         Raises UnknownCartridgeError for an unknown name, CartridgeError for one that several sources have.
         """
+        if servers.is_server(spec):
+            return Source("", None, servers.MAKER, spec, {"server": servers.entry(spec)})
         if PATH.search(spec):
             return Source("", None, spec, spec)
         name, at, version = spec.partition("@")
@@ -74,12 +79,13 @@ class Registry:
         return self._made(spec, Factory(self.find(spec)), given)
 
     def load_all(self, specs: Sequence[str], **given: object) -> list[Cartridge]:
-        """Make several for one session; an option goes to those that take it.
+        """Make several for one session; an option goes to those that take it, and a file of servers is all of them.
 
         Raises:
             UsageError: an option that none of them takes.
             CartridgeError: as `load`, and for two of one name.
         """
+        specs = [each for spec in specs for each in servers.each(spec)]
         factories = [Factory(self.find(spec)) for spec in specs]
         for name in given:
             if not any(factory.takes(name) for factory in factories):

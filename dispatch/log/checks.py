@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import deque
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -26,6 +27,8 @@ BY_MODEL = (
     "forced_tokens", "stop",
 )  # fmt: skip
 """What every decision has where the header names the model that chose; text and ids are not empty there."""
+REMEMBERED = 64
+"""A decision that repeats another one is at most so many behind it."""
 DROPPED = ("request", "prompt", "nulls", "rotations")
 """What a redacted log has hashes of instead."""
 
@@ -92,10 +95,12 @@ class Checks:
         self._tally = Tally()
         self._last: DecisionRecord | None = None
         self._stayed = self._repeats = False
+        self._done: deque[tuple[InstructionRecord, str]] = deque(maxlen=REMEMBERED)
         self._at_ms = 0.0
         self._prompt = 0
         self._nulls = 0
         self._states: dict[str, str | None] = {c.name: c.state for c in header.cartridges}
+        self._options = {c.name: c.options for c in header.cartridges}
 
     def take(self, record: DecisionRecord | Resumed | Joined | Left | Corrected | Outcome) -> None:
         """Take the next line; raises ValueError where it contradicts itself or the lines above."""
@@ -109,15 +114,17 @@ class Checks:
         elif isinstance(record, Corrected):
             check_corrected(record, self._last, self._names)
         elif isinstance(record, Joined):
-            if record.cartridge.name in self._names:
-                raise ValueError(f"cartridge.name: {shortly(record.cartridge.name)} is there already")
-            self._names.add(record.cartridge.name)
+            name, options = record.cartridge.name, record.cartridge.options
+            if name in self._names and (not options or options == self._options[name]):
+                raise ValueError(f"cartridge.name: {shortly(name)} is there already, and has not changed")
+            self._names.add(name)
+            self._options[name] = options
             self._states[record.cartridge.name] = record.cartridge.state
         elif isinstance(record, Left):
             if record.cartridge not in self._names or len(self._names) == 1:
                 raise ValueError(f"cartridge: {shortly(record.cartridge)} cannot leave {shortly(sorted(self._names))}")
             self._names.remove(record.cartridge)
-            del self._states[record.cartridge]
+            del self._states[record.cartridge], self._options[record.cartridge]
         else:
             self._outcome(record)
 
@@ -151,7 +158,9 @@ class Checks:
             self._at_ms = record.at_ms
         self._repeats = self._stayed and self._last is not None and record.instruction == self._last.instruction
         self._stayed = self._states.get(record.cartridge) == record.state
-        self._repeats = self._repeats and self._stayed
+        done = (record.instruction, record.result)
+        self._repeats = (self._repeats and self._stayed) or done in self._done
+        self._done.append(done)
         self._states[record.cartridge] = record.state
         self._tally.add(record)
         self._last = record

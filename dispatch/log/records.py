@@ -47,7 +47,8 @@ class Ending(enum.StrEnum):
     LIMIT = "limit"
     """A limit given at the start was reached (pieces, decisions, seconds)."""
     REPEAT = "repeat"
-    """Nobody was watching, and an instruction was given again on a state that it had left as it was."""
+    """Nobody was watching, and an instruction was given again on a state that it had left as it was, or, where it acts
+    outside, gave a result that it had given before."""
     FAILED = "failed"
     """Nobody was watching, and an action outside the engine failed; `detail` says how."""
     INTERRUPTED = "interrupted"
@@ -241,7 +242,7 @@ class Resumed(Record):
 
 
 class Joined(Record):
-    """A cartridge takes part from here on."""
+    """A cartridge takes part from here on; one that was there already has other opcodes now, and begins anew."""
 
     event: Literal["joined"] = "joined"
     """Kind of the line."""

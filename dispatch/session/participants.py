@@ -65,8 +65,27 @@ class Participants:
             raise UsageError(f"cartridge {name!r} is the only one; a session needs at least one")
         self.lapse()
         self.player.use([c for c in self.cartridges.values() if c.name != name])
+        if (live := self.cartridges[name].live) is not None:
+            live.close()
         del self.cartridges[name], self.engines[name]
         self._changed(name)
+
+    def exchange(self, cartridge: Cartridge) -> None:
+        """Let a cartridge take the place of the one of its name, with a new engine; the others keep their states.
+
+        Raises BuildError when it cannot be compiled: nothing has changed.
+        """
+        self.lapse()
+        engine = self._started(cartridge)
+        self.player.use([cartridge if c.name == cartridge.name else c for c in self.cartridges.values()])
+        self.cartridges[cartridge.name], self.engines[cartridge.name] = cartridge, engine
+        self._changed(self._record(cartridge))
+
+    def end_live(self) -> None:
+        """End what stands behind the cartridges."""
+        for cartridge in self.cartridges.values():
+            if cartridge.live is not None:
+                cartridge.live.close()
 
     def situation(self, number: int, request: str) -> tuple[Situation, tuple[Option, ...]]:
         """Return what the player sees now, and the planner's options that the prompt shows."""
@@ -80,6 +99,11 @@ class Participants:
     def whose(self, instruction: Instruction) -> str:
         """Return the cartridge in whose turn an instruction is carried out; a halt is the first one's."""
         return next(iter(self.cartridges)) if instruction == HALT_INSTRUCTION else instruction.cartridge
+
+    def acts(self, name: str) -> bool:
+        """Return whether a cartridge that takes part acts outside its engine."""
+        cartridge = self.cartridges.get(name)
+        return cartridge is not None and cartridge.acts_outside
 
     def _changed(self, who: CartridgeRecord | str) -> None:
         """Take note of a cartridge that has joined, or of the name of one that has left."""

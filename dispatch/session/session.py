@@ -21,12 +21,14 @@ from dispatch.session.correcting import Corrections
 from dispatch.session.ending import count, over
 from dispatch.session.participants import Participants
 from dispatch.session.players import Player
+from dispatch.session.renewal import renew
+from dispatch.session.repeats import Repeats
 from dispatch.session.settling import Done, Made, carry_out, settle
 from dispatch.session.told import why_held
 from dispatch.session.turn import Turn, record
 from kernel.contract import Cartridge
 from kernel.errors import WireError
-from kernel.opcode import HALT_INSTRUCTION, Instruction
+from kernel.opcode import HALT_INSTRUCTION
 from kernel.prompt import NOTHING
 
 _notes = logging.getLogger(__name__)
@@ -62,7 +64,7 @@ class Session(Participants):
         self._log: LogWriter | None = None
         self._stopping: str | None = None
         self._torn = False
-        self._last: tuple[Instruction, bool] | None = None
+        self._repeats = Repeats()
         self._corrections = Corrections(asked=False)
         for limit in self.limits:
             count(limit, self.engines, 0)
@@ -123,6 +125,7 @@ class Session(Participants):
         counted as refused, and a failure as failed as well.
         """
         self.lapse()
+        renew(self)
         number = self.tally.decisions + 1
         started = time.perf_counter()
         situation, offered = self.situation(number, request)
@@ -220,6 +223,5 @@ class Session(Participants):
             self.close(Ending.HELD, why_held(turn))
         if turn.failed is not None:
             self.close(Ending.FAILED, turn.failed)
-        if not turn.moved and self._last == (turn.instruction, False):
-            self.close(Ending.REPEAT, f"{turn.instruction!r} again on an unchanged state")
-        self._last = (turn.instruction, turn.moved)
+        if again := self._repeats.found(turn, acts=self.acts(turn.cartridge)):
+            self.close(Ending.REPEAT, again)
