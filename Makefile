@@ -6,7 +6,7 @@ PYTHON ?= python3
 RUN := .venv/bin/python -m
 PYTEST := $(RUN) pytest -rs -n auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help setup setup-browser browser demo test test-all check lock clean
+.PHONY: help setup setup-browser setup-mcp browser demo test test-all check lock clean
 
 help:
 	@echo 'make demo      set up, then a real model plays 20 pieces of Tetris'
@@ -15,6 +15,7 @@ help:
 	@echo 'make setup     .venv, pinned packages, llama.cpp, the model smollm2; quick when done already'
 	@echo 'make setup-browser  a headless Chromium for the tests of the page, where apt is at hand'
 	@echo 'make browser   what the page needs to run a model in the tab: pinned packages of npm, into your cache folder'
+	@echo 'make setup-mcp  MCP servers that others wrote, from npm, for the tests that start them'
 	@echo 'make clean     remove all that setup made here; models stay in your cache folder'
 	@echo 'make lock      resolve uv.lock and requirements.txt anew after a change of pyproject.toml (needs uv)'
 	@echo
@@ -29,6 +30,9 @@ setup-browser: .python-is-fine
 
 browser: setup
 	@$(RUN) kernel models browser
+
+setup-mcp: .python-is-fine
+	@$(PYTHON) scripts/mcp.py
 
 demo: setup
 	@$(RUN) kernel run tetris --pieces 20

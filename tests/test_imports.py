@@ -46,6 +46,7 @@ RANKS = {
     "dispatch.inspector": 12,
     "dispatch.tab": 13,
     "dispatch.serve": 14,
+    "dispatch.mcp": 14,
     "dispatch.cli": 15,
     "dispatch": 16,
     "kernel.__main__": 17,

@@ -18,6 +18,7 @@ from dispatch.cli.import_ import import_command
 from dispatch.cli.inspect import inspect_command
 from dispatch.cli.learn import learn_command
 from dispatch.cli.list import list_command
+from dispatch.cli.mcp import mcp_command
 from dispatch.cli.new import new_command
 from dispatch.cli.replay import replay_command
 from dispatch.cli.run import run_command
@@ -39,6 +40,7 @@ app.command("call")(call_command)
 app.command("write")(write_command)
 app.command("serve")(serve_command)
 app.command("bundle")(bundle_command)
+app.command("mcp")(mcp_command)
 app.command("inspect")(inspect_command)
 app.command("compile")(compile_command)
 app.command("list")(list_command)

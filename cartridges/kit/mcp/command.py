@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Self
 
 from kernel.errors import UsageError, short
@@ -40,6 +43,12 @@ class Command:
         if not isinstance(env, dict) or not all(isinstance(value, str) and "\0" not in value for value in env.values()):
             raise UsageError(f"server {name!r}: env: {short(env)} is no object of strings")
         return cls(name, tuple(words), env)
+
+    @property
+    def program(self) -> str:
+        """The program; one that is not on the path is looked for beside this Python, where packages put theirs."""
+        beside = Path(sys.executable).parent / self.words[0]
+        return str(beside) if shutil.which(self.words[0]) is None and beside.is_file() else self.words[0]
 
     def __str__(self) -> str:
         return self.name or self.words[0]

@@ -187,8 +187,8 @@ class Connection:
         import anyio
         from mcp import StdioServerParameters, stdio_client
 
-        program, *arguments = self.command.words
-        started = StdioServerParameters(command=program, args=arguments, env=self.command.env)
+        words = [self.command.program, *self.command.words[1:]]
+        started = StdioServerParameters(command=words[0], args=words[1:], env=self.command.env)
         async with stdio_client(started, errlog=self._stderr.file) as (read, write):
             self._stderr.close()  # from here on it is the server's alone, and ends with it
             send, receive = anyio.create_memory_object_stream[Any](0)
