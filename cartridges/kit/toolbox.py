@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from rich.table import Table
 from rich.text import Text
@@ -21,7 +21,7 @@ from kernel.contract import Cartridge, Engine, Live, Option
 from kernel.errors import ActionFailedError, CartridgeError, IllegalInstructionError, OpcodeError, did_you_mean
 from kernel.opcode import Halt, Instruction, commands
 from kernel.opcode.opcode import SchemaOpcode
-from kernel.opcode.tool_prompt import ToolPrompt
+from kernel.opcode.tool_prompt import ToolPrompt, Turn
 from kernel.opcode.tools import function_name, read_tools
 from kernel.prompt import Prompt
 from kernel.shown import shown
@@ -80,7 +80,7 @@ def tooled(
         name=name,
         version=version,
         summary=summary,
-        opcodes=(*tools, Halt),
+        opcodes=(*tools, Done),
         engine=lambda: Tools(name, opcodes, functions),
         view=ToolView(tools),
         takes_requests=True,
@@ -172,14 +172,26 @@ class Tools:
             raise IllegalInstructionError(f"{self.name}.{error}") from error
 
 
+class Done(Halt):
+    """Nothing is left to do."""
+
+    method = Halt.method
+
+
 class ToolView:
     """Lists the tools for the model and the calls for the person."""
 
     def __init__(self, opcodes: Sequence[type[SchemaOpcode]]) -> None:
         self._prompt = ToolPrompt(opcodes)
+        self._goal = ToolPrompt([*opcodes, Done])
 
     def prompt(self, engine: Engine, options: Sequence[Option], request: str = "") -> Prompt:
-        """Return the tools, the request on one line, and a blank for the call; the null prompt asks for nothing."""
+        """Return the tools, the request on one line, and a blank for the call; the null prompt asks for nothing.
+
+        Of a goal, the request goes on in lines with its calls and their results; then there is an end to be chosen.
+        """
+        if steps := steps_of(request):
+            return self._goal.behind([Turn("Request", request.partition("\n")[0]), *steps])
         return self._prompt.asked(request)
 
     def render(self, engine: Engine) -> Table:
@@ -189,6 +201,23 @@ class ToolView:
         for instruction, said in tools.calls:
             table.add_row(Text(shown(repr(instruction))), Text(shown(said)))
         return table
+
+
+def steps_of(request: str) -> list[Turn]:
+    """Return the calls and results that stand below a goal, none where anything else does (`dispatch.session.steps`).
+
+    >>> steps_of("look around\\nCall: wall.look()\\nResult: white")
+    [Turn(said='Call', text='wall.look()'), Turn(said='Result', text='white')]
+    >>> steps_of("look around\\nand then paint")
+    []
+    """
+    found: list[Turn] = []
+    for place, line in enumerate(request.split("\n")[1:]):
+        said: Literal["Call", "Result"] = "Result" if place % 2 else "Call"
+        if not line.startswith(f"{said}: "):
+            return []
+        found.append(Turn(said, line.removeprefix(f"{said}: ")))
+    return found
 
 
 def in_words(answer: object) -> str:

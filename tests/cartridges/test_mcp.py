@@ -40,7 +40,7 @@ def until(true: Callable[[], bool]) -> bool:
 
 def children() -> set[str]:
     """Return the commands of the processes that this one has started and that still run."""
-    said = subprocess.run(["ps", "-o", "stat=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True)
+    said = subprocess.run(["ps", "-wwo", "stat=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True)
     return {line for line in said.stdout.splitlines() if str(SERVER) in line and not line.startswith("Z")}
 
 
