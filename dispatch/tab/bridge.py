@@ -6,13 +6,16 @@ Texts go across and nothing else: JSON, in which a number that is not finite is 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Protocol
 
+from dispatch.log.objects import LedgerStep, TokenRow
 from kernel.prompt import Lines, Piece, Prompt
 from kernel.text.attributes import CONTROL, NORMAL
 
+DIGITS = 6
+"""Decimals of a log-probability, as everywhere in logs."""
 MOST_PIECES = 1 << 14
 
 
@@ -37,6 +40,15 @@ class Bridge(Protocol):
     def decide(self, question: str) -> Awaitable[str]:
         """Return the decision on a question, both JSON; see `choosing.py`."""
 
+    def ids(self, prompt: str) -> Awaitable[str]:
+        """Return the ids of a prompt, both JSON."""
+
+    def write(self, wanted: str, told: Callable[[str], None]) -> Awaitable[str]:
+        """Let the model write on alone, and return how that ended, JSON; each token is told as JSON before."""
+
+    def stop(self) -> None:
+        """End what is being decided or written."""
+
 
 class TabVocabulary:
     """The vocabulary of the tab's model, as far as the inspector asks: how many ids, their bytes, what is control."""
@@ -60,6 +72,21 @@ class _Each:
 
     def __getitem__(self, token: int) -> Any:
         return self._of(token)
+
+
+def ledger_step(step: Mapping[str, Any], vocabulary: TabVocabulary) -> LedgerStep:
+    """Return a step of the kernel's ledger as logs have it."""
+    rows = [
+        TokenRow.of(
+            row["id"],
+            vocabulary.pieces[row["id"]],
+            round(real(row["logprob"]), DIGITS),
+            legal=row["legal"],
+            rank=row["rank"],
+        )
+        for row in step["rows"]
+    ]
+    return LedgerStep(at=step["at"], legal=step["legal"], mass=round(real(step["mass"]), DIGITS), rows=tuple(rows))
 
 
 def as_json(prompt: Prompt) -> dict[str, Any]:

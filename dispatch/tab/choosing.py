@@ -7,11 +7,11 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dispatch.log.objects import LedgerStep, LegalRow, TokenRow
+from dispatch.log.objects import LegalRow
 from dispatch.log.scores import MOST
 from dispatch.session.players import Choice, Elsewhere
 from dispatch.session.situation import Situation
-from dispatch.tab.bridge import Bridge, TabVocabulary, as_json, real
+from dispatch.tab.bridge import DIGITS, Bridge, TabVocabulary, as_json, ledger_step, real
 from dispatch.wire.form import FORMS
 from dispatch.wire.wire import Wire
 from kernel.choose.kinds import RuleName
@@ -19,8 +19,6 @@ from kernel.contract import Cartridge
 from kernel.errors import NoLegalOpcodeError, UsageError, did_you_mean
 from kernel.opcode import Instruction
 
-DIGITS = 6
-"""Decimals of a log-probability, as everywhere in logs."""
 RULES = (RuleName.CALIBRATED, RuleName.EXACT, RuleName.GREEDY)
 WIRE = "compact"
 
@@ -67,7 +65,7 @@ class Chooser:
             self.wire.parse(text),
             text,
             model_ms=1000 * (time.perf_counter() - started),
-            ledger=tuple(self._step(step) for step in answer["ledger"]),
+            ledger=tuple(ledger_step(step, self._vocabulary) for step in answer["ledger"]),
             elsewhere=Elsewhere(
                 fields_of(answer, self._texts),
                 prompt=_ids(answer["prompt"]["main"]),
@@ -90,19 +88,6 @@ class Chooser:
         if index is None:
             raise NoLegalOpcodeError(f"{instruction!r} is legal but none of the opcodes that were packed for this tab")
         return index
-
-    def _step(self, step: Mapping[str, Any]) -> LedgerStep:
-        rows = [
-            TokenRow.of(
-                row["id"],
-                self._vocabulary.pieces[row["id"]],
-                round(real(row["logprob"]), DIGITS),
-                legal=row["legal"],
-                rank=row["rank"],
-            )
-            for row in step["rows"]
-        ]
-        return LedgerStep(at=step["at"], legal=step["legal"], mass=round(real(step["mass"]), DIGITS), rows=tuple(rows))
 
 
 def fields_of(answer: Mapping[str, Any], texts: list[str]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import Any
 from dispatch.loading.registry import Registry
 from dispatch.session.model_player import leaves
 from dispatch.tab.choosing import WIRE
+from dispatch.tab.presets import packed_presets
 from dispatch.tab.zipped import zipped
 from dispatch.wire.form import FORMS
 from dispatch.wire.wire import Wire
@@ -98,6 +99,8 @@ def pack(plan: Plan) -> Packed:
     own["tab/python/program.zip"] = zipped(maker.partition(":")[0])
     own["tab/vocabulary.bin"] = vocabulary_asset(plan.vocabulary)
     own[f"tab/{cartridge.name}.trie"] = trie_asset(opcodes)
+    bench = list(packed_presets(plan.vocabulary))
+    own |= {f"tab/bench-{preset['id']}.trie": trie_asset(compiled) for preset, compiled in bench}
     place = None if plan.file is None else f"model/{plan.file.name}"
     settings: dict[str, Any] = {
         "model": {"name": plan.model, "place": place, "bytes": 0 if plan.file is None else _size(plan.file)},
@@ -106,7 +109,11 @@ def pack(plan: Plan) -> Packed:
         "seed": plan.seed,
         "context": plan.context,
         "vocabulary": "vocabulary.bin",
-        "opcodes": {cartridge.name: f"{cartridge.name}.trie"},
+        "opcodes": {
+            cartridge.name: f"{cartridge.name}.trie",
+            **{f"bench:{preset['id']}": f"bench-{preset['id']}.trie" for preset, _ in bench},
+        },
+        "presets": [preset for preset, _ in bench],
         "wllama": {"module": "wllama.js", "wasm": "wllama.wasm"},
         "python": {
             "place": "python/",

@@ -10,41 +10,37 @@ import asyncio
 import importlib
 import itertools
 import json
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from dispatch.inspector.columns import Filter
 from dispatch.inspector.jsonable import Json, dump
 from dispatch.inspector.opened import OpenedLog
 from dispatch.log.diff import diff
 from dispatch.log.objects import CartridgeRecord, ModelRecord
+from dispatch.tab.benching import TabBench
 from dispatch.tab.bridge import Bridge, TabVocabulary
 from dispatch.tab.choosing import RULES, Chooser
+from dispatch.tab.errors import ConflictError
 from dispatch.tab.playing import Playing, Wish
+from dispatch.tab.told import Answer, line, refused, told
 from kernel.contract import Cartridge
-from kernel.errors import CartridgeError, ContextError, KernelError, NotThereError, UsageError, did_you_mean, short
+from kernel.errors import CartridgeError, NotThereError, UsageError, did_you_mean, short
 
 FOLDER = Path("/sessions")
 PLAYERS = ("model", "planner", "random")
 MOST_SESSIONS = 4
 """Sessions that may be played at a time."""
 MOST_SPEED = 10_000.0
-Answer = tuple[int, str | bytes]
-
-
-class ConflictError(UsageError):
-    """It is not possible now."""
 
 
 class Vocabularies:
     """The one vocabulary that a tab has: that of its model."""
 
-    def __init__(self, bridge: Bridge) -> None:
-        self._here = TabVocabulary(bridge)
+    def __init__(self, here: TabVocabulary) -> None:
+        self._here = here
 
     def of(self, header: Any, seconds: float = 0.0) -> Any:
         """Return the vocabulary of a log; None where another model wrote it."""
@@ -59,10 +55,16 @@ class Program:
         cartridges: that may be played.
         versions: of the software, for logs.
         folder: where logs are written; in a tab it is memory.
+        presets: of the bench, those that were packed.
     """
 
     def __init__(
-        self, bridge: Bridge, cartridges: Sequence[Cartridge], versions: Mapping[str, str], folder: Path = FOLDER
+        self,
+        bridge: Bridge,
+        cartridges: Sequence[Cartridge],
+        versions: Mapping[str, str],
+        folder: Path = FOLDER,
+        presets: Sequence[Json] = (),
     ) -> None:
         about = json.loads(bridge.about())
         self._bridge = bridge
@@ -70,7 +72,9 @@ class Program:
         self._versions = dict(versions)
         self._folder = folder
         self._model = ModelRecord(name=about["model"], tokenizer=about["fingerprint"])
-        self._vocabularies = Vocabularies(bridge)
+        vocabulary = TabVocabulary(bridge)
+        self._vocabularies = Vocabularies(vocabulary)
+        self.bench = TabBench(bridge, vocabulary, presets)
         self._opened: dict[str, OpenedLog] = {}
         self._live: dict[str, Playing] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -82,8 +86,18 @@ class Program:
         try:
             found = self._answer(method, path, json.loads(body or "null"))
         except Exception as error:
-            return _refused(error)
+            return refused(error)
         return 200, found if isinstance(found, bytes) else dump(found).decode("ascii")
+
+    async def lines(self, path: str, body: str, tell: Callable[[str], None]) -> Answer:
+        """Tell the lines of a run of the bench, then return how it ended, as `answer` does."""
+        try:
+            if path != "/api/bench/run":
+                raise NotThereError(f"a tab has no lines at {path[:200]!r}")
+            await self.bench.run(json.loads(body), tell)
+        except Exception as error:
+            return refused(error)
+        return 200, ""
 
     def take(self, name: str, text: str) -> None:
         """Take in a log that was kept from before; it is shown beside the sessions that are played."""
@@ -103,23 +117,27 @@ class Program:
                 return self._listed()
             case ["api", "diff"]:
                 return self._compared(asked)
+            case ["api", "bench", "presets"]:
+                return {"presets": self.bench.presets}
+            case ["api", "bench", "stop"] if method == "POST":
+                return {"stopped": self.bench.stop(str(body.get("run")))}
             case ["api", "live", action] if method == "POST":
                 return self._act(action, body)
             case ["api", "s", name, *rest] if method == "GET":
-                return _told(self._read(name), rest, asked)
+                return told(self._read(name), rest, asked)
         raise NotThereError(f"a tab has nothing at {place[:200]!r}")
 
     def _listed(self) -> Json:
         live = [name for name in reversed(self._opened) if name in self._live]
         logs = [name for name in reversed(self._opened) if name not in self._live]
         return {
-            "sessions": [_line(name, self._opened[name]) for name in (*live, *logs)],
+            "sessions": [line(name, self._opened[name]) for name in (*live, *logs)],
             "default": live[0] if live else None,
             "model": self._model.name,
             "models": [],
             "rules": [str(rule) for rule in RULES],
             "cartridges": list(self._cartridges),
-            "bench": False,
+            "bench": bool(self.bench.presets),
             "starting": False,
         }
 
@@ -198,66 +216,19 @@ class Program:
         return opened
 
 
-def begin(bridge: Bridge, makers: str, versions: str) -> Program:
+def begin(bridge: Bridge, makers: str, versions: str, presets: str = "[]") -> Program:
     """Return the program of a tab; the worker calls it.
 
     Args:
         makers: JSON: what makes each cartridge, as `module:name`.
         versions: JSON: versions of the software by name.
+        presets: JSON: of the bench.
     """
     cartridges = []
     for maker in json.loads(makers):
         module, _, name = maker.partition(":")
         cartridges.append(getattr(importlib.import_module(module), name)())
-    return Program(bridge, cartridges, json.loads(versions))
-
-
-def _told(opened: OpenedLog, rest: Sequence[str], asked: Mapping[str, str]) -> Json | bytes:
-    """Return what is asked of one session."""
-    match rest:
-        case []:
-            return opened.summary()
-        case ["strip"]:
-            return opened.strip(int(asked.get("from", 1)))
-        case ["changes"]:
-            return opened.changes(int(asked.get("after", 0)))
-        case ["least"]:
-            return opened.least(int(asked.get("after", 0)) or None)
-        case ["d"]:
-            return opened.rows(int(asked.get("from", 0)), int(asked.get("count", 50)), _filter(asked))
-        case ["d", n]:
-            return opened.decision(int(n))
-        case ["d", n, "prompt"]:
-            return opened.prompt(int(n))
-        case ["d", n, "t"]:
-            return opened.ledger(int(n), None, int(asked.get("token", 0)))
-        case ["d", n, "t", k]:
-            return opened.ledger(int(n), int(k))
-    raise NotThereError(f"a session has no {'/'.join(rest)[:100]!r}")
-
-
-def _filter(asked: Mapping[str, str]) -> Filter:
-    below, above = (float(asked[name]) if name in asked else None for name in ("margin_below", "ms_above"))
-    return Filter(below, above, asked.get("cartridge"), asked.get("outcome"), int(asked.get("flags", 0)) or None)
-
-
-def _line(name: str, opened: OpenedLog) -> Json:
-    """Return what the list says of a session."""
-    header, path = opened.kept.index.header, opened.keeper.path
-    stat = path.stat()
-    return {
-        "name": name,
-        "kind": "log" if opened.live is None else "live",
-        "bytes": stat.st_size,
-        "modified": datetime.fromtimestamp(stat.st_mtime, UTC).isoformat(timespec="seconds"),
-        "started": header.started,
-        "cartridges": [each.name for each in header.cartridges],
-        "player": header.player,
-        "model": None if header.model is None else header.model.name,
-        "rule": None if header.rule is None else header.rule.name,
-        "seed": header.seed,
-        "error": None,
-    }
+    return Program(bridge, cartridges, json.loads(versions), presets=json.loads(presets))
 
 
 def _speed(value: Any) -> float | None:
@@ -266,24 +237,3 @@ def _speed(value: Any) -> float | None:
     if not 0 < float(value) <= MOST_SPEED:
         raise UsageError(f"speed: {value!r} is no number of decisions a second from 0 to {MOST_SPEED:g}")
     return float(value)
-
-
-def _refused(error: Exception) -> Answer:
-    """Return an error as the page reads it; what nobody foresaw is told by its type."""
-    status, message = 500, f"the tab failed: {type(error).__name__}: {error}"
-    match error:
-        case NotThereError():
-            status, message = 404, str(error)
-        case ConflictError() | ContextError():
-            status, message = 409, str(error)
-        case KernelError():
-            status, message = 400, str(error)
-        case ValueError() | TypeError() | KeyError():
-            status, message = 400, f"that cannot be asked of a tab: {error}"
-    told = {
-        "message": message,
-        "type": "conflict" if status == 409 else type(error).__name__,
-        "param": None,
-        "code": None,
-    }
-    return status, json.dumps({"error": told})

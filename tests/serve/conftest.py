@@ -147,10 +147,13 @@ Running = Callable[..., contextlib.AbstractContextManager[Live]]
 
 @pytest.fixture(scope="session")
 def running(tools: SimpleNamespace) -> Running:
-    """Give a server in a thread: a scripted model called `toy`, limits by name, further fields of Services."""
+    """Give a server in a thread: a scripted model called `toy`, limits by name, further fields of Services, and what
+    makes another application."""
 
     @contextlib.contextmanager
-    def run(access: Access | None = None, services: dict[str, Any] | None = None, **limits: Any) -> Iterator[Live]:
+    def run(
+        access: Access | None = None, services: dict[str, Any] | None = None, app: Any = make_app, **limits: Any
+    ) -> Iterator[Live]:
         vocabulary, gate = tools.toy_vocabulary(), Gate()
         said = tools.hashed_row(len(vocabulary))
 
@@ -171,7 +174,7 @@ def running(tools: SimpleNamespace) -> Running:
             queue, "toy", lambda name: kernel, access=access or Access(token=TOKEN), limits=bounds, **(services or {})
         )
         with bind("127.0.0.1", 0) as listening:
-            server = Server(make_app(made), made)
+            server = Server(app(made), made)
             thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
             thread.start()
             until(lambda: server.started)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -29,6 +30,9 @@ class ScriptedBridge:
         self.questions: list[dict[str, Any]] = []
         self.kept: list[tuple[str, str]] = []
         self.fails: Exception | None = None
+        self.options = [" shut", " opener"]
+        self.writes = b" so"
+        self.stopped = False
 
     def about(self) -> str:
         """See Bridge."""
@@ -36,8 +40,26 @@ class ScriptedBridge:
 
     def texts(self, cartridge: str) -> str:
         """See Bridge."""
-        assert cartridge == "tetris"
-        return json.dumps(self.all)
+        return json.dumps(self.all if cartridge == "tetris" else self.options)
+
+    async def ids(self, prompt: str) -> str:
+        """See Bridge."""
+        return json.dumps(ids_of(json.loads(prompt)))
+
+    async def write(self, wanted: str, told: Callable[[str], None]) -> str:
+        """See Bridge. The model writes ` op`, which leaves the options at its third byte, until it is stopped."""
+        for at, token in enumerate(self.writes):
+            await asyncio.sleep(0)
+            if self.stopped:
+                raise RuntimeError("stopped")
+            rows = [{"id": token, "logprob": -0.1, "legal": at < 2, "rank": 1}]
+            step = {"at": at, "legal": 1 if at < 2 else 0, "mass": 0.9 if at < 2 else 0.0, "rows": rows}
+            told(json.dumps({"at": at, "id": token, "left": at >= 2, "step": step}))
+        return json.dumps({"ids": list(self.writes), "closed": True})
+
+    def stop(self) -> None:
+        """See Bridge."""
+        self.stopped = True
 
     def piece(self, token: int) -> str:
         """See Bridge."""
@@ -57,7 +79,9 @@ class ScriptedBridge:
             raise self.fails
         asked = json.loads(question)
         self.questions.append(asked)
-        return json.dumps(decision(asked["legal"], self.all, asked["rule"], ids_of(asked["prompt"])))
+        texts = self.all if asked["cartridge"] == "tetris" else self.options
+        legal = list(range(len(texts))) if asked["legal"] is None else asked["legal"]
+        return json.dumps(decision(legal, texts, asked["rule"], ids_of(asked["prompt"])))
 
 
 def ids_of(prompt: dict[str, Any]) -> dict[str, Any]:

@@ -174,6 +174,62 @@ def test_what_cannot_be_answered_is_said_in_a_sentence(
     assert words in json.loads(str(text))["error"]["message"]
 
 
+PRESET = {
+    "id": "opposite", "kind": "options", "title": "The opposite of open", "prompt": "The opposite of open is",
+    "schema": None, "options": ["shut", "opener"], "null": None, "max_tokens": 12,
+}  # fmt: skip
+
+
+def bench(bridge: Any, folder: Path, **changed: Any) -> tuple[int, list[Any], str]:
+    """Run the preset with some fields changed; return the status, the lines, and what was said."""
+    program = Program(bridge, [make()], {}, folder, [PRESET])
+    lines: list[str] = []
+    asked = {**PRESET, "modes": ["raw", "exact"], "rate": None, "rule": None, **changed}
+    status, said = asyncio.run(program.lines("/api/bench/run", json.dumps(asked), lines.append))
+    return status, [json.loads(line) for line in lines], str(said)
+
+
+def test_the_bench_tells_both_sides(bridge: Any, tmp_path: Path) -> None:
+    """Raw leaves what is legal at its third token, and says so once; exact is one of the options, compared whole."""
+    status, lines, _ = bench(bridge, tmp_path, prompt="Shut means")
+    assert status == 200
+    assert [line["event"] for line in lines[:6]] == ["start", "token", "token", "token", "left", "done"]
+    assert (lines[0]["modes"], lines[0]["prompt_tokens"]) == (["raw", "exact"], len("Shut means"))
+    raw = lines[5]
+    assert (raw["mode"], raw["text"], raw["valid"], raw["fault"]) == ("raw", " so", False, "none of the options")
+    assert (raw["tokens"], raw["closed"]) == (3, 1)
+    exact = lines[-2]
+    assert (exact["mode"], exact["value"], exact["valid"]) == ("exact", "shut", True)
+    assert [option["chosen"] for option in exact["options"]] == [True, False]
+    assert exact["tokens"] == exact["chosen"] + exact["forced"] == len(" shut")
+    assert lines[-1] == {"event": "end"}
+
+
+def test_raw_ends_where_an_option_is_whole(bridge: Any, tmp_path: Path) -> None:
+    """The model would write on; nothing of that is told."""
+    bridge.writes = b" shut up now"
+    _, lines, _ = bench(bridge, tmp_path, modes=["raw"])
+    done = next(line for line in lines if line["event"] == "done")
+    assert (done["text"], done["valid"], done["stopped"]) == (" shut", True, False)
+
+
+@pytest.mark.parametrize(
+    ("changed", "param", "words"),
+    [
+        ({"options": ["shut", "closed"]}, "options", "'The opposite of open'"),
+        ({"options": None, "schema": "{}"}, "schema", "serve runs any"),
+    ],
+)
+def test_what_was_not_packed_is_refused_by_its_field(
+    bridge: Any, tmp_path: Path, changed: dict[str, Any], param: str, words: str
+) -> None:
+    """Before any line is told."""
+    status, lines, said = bench(bridge, tmp_path, **changed)
+    error = json.loads(said)["error"]
+    assert (status, lines, error["param"]) == (422, [], param)
+    assert words in error["message"]
+
+
 def test_the_python_of_a_tab_needs_no_numpy(tmp_path: Path) -> None:
     """Unpacked alone, with numpy and everything else that a tab has not out of reach, it plays and verifies a game."""
     import zipfile

@@ -69,9 +69,16 @@ function fromFile(path) {
 }
 
 async function inTab(method, path, body, signal) {
-  const { status, body: said } = await tab.ask(method, path, body, signal);
-  if (status < 400) return said;
-  throw new ApiError(status, JSON.parse(said).error);
+  return unlessRefused(await tab.ask(method, path, body, signal));
+}
+
+async function linesInTab(path, body, take, signal) {
+  unlessRefused(await tab.lines(path, body, (line) => take(JSON.parse(line)), signal));
+}
+
+function unlessRefused({ status, body }) {
+  if (status < 400) return body;
+  throw new ApiError(status, JSON.parse(body).error);
 }
 
 /** GET a JSON document. */
@@ -104,6 +111,7 @@ async function send(path, body, signal) {
 
 /** POST an object and call `take` with every line of the answer, a JSON document each. */
 export async function postLines(path, body, take, signal) {
+  if (tab) return linesInTab(path, body, take, signal);
   const reader = (await send(path, body, signal)).body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {

@@ -40,24 +40,31 @@ class Tab extends EventTarget {
     return this.say({ kind: "ask", method, path, body: body === null ? "" : JSON.stringify(body) }, signal);
   }
 
+  /** Ask for something that is told line by line; `take` is called with each. */
+  async lines(path, body, take, signal = null) {
+    signal?.addEventListener("abort", () => this.worker?.postMessage({ kind: "halt" }));
+    return this.say({ kind: "lines", path, body: JSON.stringify(body) }, signal, take);
+  }
+
   /** The log of a session, as far as it is written, as bytes. */
   log(name) {
     return this.say({ kind: "log", name });
   }
 
-  say(message, signal = null) {
+  say(message, signal = null, take = null) {
     return new Promise((done, fail) => {
       if (!this.worker) return fail(new TabFault({ code: "gone", message: GONE }));
       const id = (this.number += 1);
-      this.waiting.set(id, { done, fail });
+      this.waiting.set(id, { done, fail, take });
       signal?.addEventListener("abort", () => this.waiting.delete(id) && fail(new DOMException("left", "AbortError")));
       return this.worker.postMessage({ id, ...message });
     });
   }
 
-  hear({ id, kind, value, fault, ...more }) {
+  hear({ id, kind, value, fault, line, ...more }) {
     if (kind === "progress") return this.dispatchEvent(Object.assign(new Event("progress"), more));
     const waits = this.waiting.get(id);
+    if (line !== undefined) return waits?.take(line);
     this.waiting.delete(id);
     return fault ? waits?.fail(new TabFault(fault)) : waits?.done(value);
   }

@@ -151,9 +151,34 @@ def test_a_bundle_plays_a_picked_model_and_tells_what_is_wrong_with_others(
     header = json.loads(log.read_text().splitlines()[0])
     assert header["versions"].keys() >= {"pyodide", "@wllama/wllama", "cartridge-kernel"}
     assert of_one_origin(requests, address)
+    bench_runs(page)
+    page.get_by_role("link", name="Sessions").click()
+    page.get_by_role("button", name="Start").click()
+    wait_for_decisions(page, 1)
     page.reload()
     kept = page.locator(".kept li")
-    expect(kept.first).to_contain_text("ended")
+    expect(kept.nth(0)).to_contain_text("broken off")
+    expect(kept.nth(1)).to_contain_text("ended")
+    with page.expect_download() as download:
+        kept.nth(0).get_by_role("button", name="Save the log").click()
+    download.value.save_as(tmp_path / "kept.jsonl")
+    assert replay(tmp_path / "kept.jsonl", replayed_cartridge).verdict is Verdict.UNFINISHED
+    assert of_one_origin(requests, address)
+
+
+def bench_runs(page: Page) -> None:
+    """Run a preset of the bench; what was not packed is refused with a sentence that names what was."""
+    page.get_by_role("link", name="Bench").click()
+    page.get_by_label("Preset").select_option("opposite")
+    page.get_by_role("button", name="Run").click()
+    exact = page.locator(".mode-exact")
+    expect(exact.locator(".verdict")).to_contain_text("valid", timeout=LOADING_MS)
+    expect(exact.locator(".shares li")).to_have_count(3)
+    expect(exact.locator(".ledger [role=row], .ledger tbody tr").first).to_be_visible()
+    expect(page.locator(".mode-raw .verdict")).to_contain_text("tokens")
+    page.get_by_label("Options, one a line").fill("shut\nclosed")
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator("#bench-options-fault")).to_contain_text("'The opposite of open'")
 
 
 def test_without_webassembly_the_page_says_what_to_do(
@@ -180,3 +205,27 @@ def test_the_first_view_is_fit_for_everybody(
             page.set_viewport_size({"width": width, "height": 700})
             assert page.evaluate("document.documentElement.scrollWidth") <= width
             assert page.evaluate("axe.run(document)")["violations"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.model
+def test_a_click_loads_smollm2_and_plays_in_the_tab(
+    fetched: None, serve: Callable[..., Any], smollm2_path: Path, window: Callable[..., Any], tmp_path: Path
+) -> None:
+    """`serve --tab`: five pieces by a model out of the cache folder; the saved log verifies, and the model takes what
+    the planner marked as best."""
+    server = serve("--tab", "tetris")
+    visit = window(server.address)
+    requests = watched(visit.page)
+    page = visit.go()
+    page.get_by_role("button", name="Load smollm2").click()
+    wait_for_decisions(page, 5)
+    stopped(page)
+    log = saved(page, tmp_path / "tab.jsonl")
+    report = replay(log, replayed_cartridge)
+    assert report.verdict is Verdict.VERIFIED, report.sentence
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    decided = [line for line in lines if line["event"] == "decision"]
+    assert len(decided) >= 5
+    assert sum(line["instruction"] == line["offered"][0]["instruction"] for line in decided) >= len(decided) - 1
+    assert of_one_origin(requests, server.address)

@@ -28,7 +28,7 @@ class Fault extends Error {
 
 self.addEventListener("message", async ({ data: { id, ...asked } }) => {
   try {
-    const value = await ACTS[asked.kind](asked);
+    const value = await ACTS[asked.kind]({ id, ...asked });
     self.postMessage({ id, value });
   } catch (error) {
     self.postMessage({ id, fault: { code: error.code ?? "failed", message: inWords(error) } });
@@ -43,6 +43,13 @@ const ACTS = {
     answer.destroy();
     return { status, body: said };
   },
+  lines: async ({ path, body, id }) => {
+    const answer = await state.program.lines(path, body, (line) => self.postMessage({ id, line }));
+    const [status, said] = answer.toJs();
+    answer.destroy();
+    return { status, body: said };
+  },
+  halt: async () => state.program?.bench.stop(null),
   log: async ({ name }) => {
     const bytes = state.program.log(name);
     const copy = bytes.toJs();
@@ -71,7 +78,7 @@ async function load(config, base, file) {
   for (const [name, place] of Object.entries(config.opcodes)) state.opcodes[name] = kernel.opcodes(await bytesOf(base + place));
   tell("cartridges");
   const module = python.pyimport("dispatch.tab.program");
-  state.program = module.begin(bridge(config, file), JSON.stringify(config.makers), JSON.stringify(config.versions));
+  state.program = module.begin(bridge(config, file), JSON.stringify(config.makers), JSON.stringify(config.versions), JSON.stringify(config.presets));
   for (const { session, text } of await keptLogs().catch(() => [])) takeKept(session, text);
   return { tokens: kernel.size };
 }
@@ -132,6 +139,9 @@ function bridge(config, file) {
       state.lines.set(session, n);
       keepLines(`${new Date(begun).toISOString().slice(0, 19)} ${session}`, n, text).catch(() => {});
     },
+    ids: async (prompt) => JSON.stringify(await state.kernel.ids(JSON.parse(prompt)), plain),
+    write: async (wanted, told) => JSON.stringify(await write(JSON.parse(wanted), (step) => told(JSON.stringify(step, plain)))),
+    stop: () => state.kernel.stop(),
     decide: async (question) => JSON.stringify(await decide(JSON.parse(question)), plain),
   };
 }
@@ -140,6 +150,10 @@ async function decide({ cartridge, prompt, legal, rule }) {
   return state.kernel.decide({
     prompt: await state.kernel.ids(prompt), opcodes: state.opcodes[cartridge], legal, rule: { name: rule, calibration: 1, planner_weight: 0 }, prior: null, ledger: true,
   });
+}
+
+function write({ cartridge, prompt, max_tokens: maxTokens }, told) {
+  return state.kernel.write({ prompt, maxTokens, opcodes: state.opcodes[cartridge] }, told);
 }
 
 /** Write what JSON has not: numbers that are not finite as texts, typed arrays as lists. */
