@@ -61,7 +61,7 @@ DOOR = "kernel.__main__"
 
 HEAVY = {
     "llama_cpp": ("kernel/backends/llama_cpp.py",),
-    "mcp": ("cartridges/kit/mcp/", "dispatch/mcp/"),
+    "mcp": ("cartridges/kit/mcp/", "dispatch/mcp/", "kernel/tools/mcp.py"),
     "anyio": ("cartridges/kit/mcp/", "dispatch/mcp/"),
     "gymnasium": ("cartridges/kit/gymnasium.py", "cartridges/frozenlake.py"),
     "starlette": ("dispatch/serve/",),

@@ -14,6 +14,7 @@ from kernel.opcode.opcode import SchemaOpcode
 from kernel.opcode.tools import read_tools
 from kernel.tools.call import Call
 from kernel.tools.functions import checked, declared
+from kernel.tools.mcp import Session, handler, tools_of
 
 Handler = Callable[..., Any]
 """Carries a call out: it is called with the arguments by name, and may return what has to be awaited."""
@@ -123,6 +124,22 @@ class Tools:
         if odd := [name for name in known if name not in names]:
             raise UsageError(f"no tool {odd[0]!r}{did_you_mean(odd[0], names)}")
         tools = [Tool(opcode, known.get(opcode.original)) for opcode in found.opcodes]
+        return cls(tools, on_call=on_call, confirm=confirm)
+
+    @classmethod
+    async def mcp(cls, session: Session, *, on_call: Hook | None = None, confirm: Agrees | None = None) -> Self:
+        """Return the tools of an MCP session that is open; `await tools.arun(call)` calls one and gives its text.
+
+        Somebody has to agree to every tool that does not say that it only reads or destroys nothing.
+
+        Args:
+            session: of MCP's Python SDK, a `Client` or a `ClientSession`.
+
+        Raises:
+            OpcodeError: it has no tool that can be held.
+        """
+        found = await tools_of(session)
+        tools = [Tool(opcode, handler(session, opcode.original)) for opcode in found.opcodes]
         return cls(tools, on_call=on_call, confirm=confirm)
 
     @property
