@@ -82,12 +82,16 @@ def parted(parts: Sequence[Piece]) -> tuple[tuple[Part, ...], Lines | None, tupl
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A command in its own words, in plain words, when one wants it, and a request that it answers."""
+    """A command in its own words, in plain words, when one wants it, and a request that it answers.
+
+    `foreign` says that these are not an author's words but data: the description of a tool that a server lists.
+    """
 
     words: str
     phrase: str
     when: str
     request: str
+    foreign: bool = False
 
 
 def asked(request: str) -> Prompt:
@@ -129,7 +133,7 @@ def explained(request: str, guide: tuple[Explained, ...], *, short: bool = False
     >>> "".join(part.text for part in prompt.nulls[0]).splitlines()[-2:]
     ["Request: I'm cold", 'Command:']
     """
-    first, *others = [behind(head, request) for head in _heads(guide, short)]
+    first, *others = [behind(head, request, trusted=_own(guide)) for head in _heads(guide, short)]
     return Prompt(first, _nulls(guide, short), tuple(others))
 
 
@@ -147,10 +151,19 @@ def _heads(guide: tuple[Explained, ...], short: bool) -> tuple[str, ...]:
 
 @lru_cache(16)
 def _nulls(guide: tuple[Explained, ...], short: bool) -> tuple[tuple[Part, ...], ...]:
-    return tuple(behind(head, each.request) for head in _heads(guide, short) for each in guide)
+    own = _own(guide)
+    return tuple(behind(head, each.request, trusted=own) for head in _heads(guide, short) for each in guide)
 
 
-def behind(head: str, request: str) -> tuple[Part, ...]:
-    """Return a request behind a head of the template, and a blank: data on one line; a blank one asks for nothing."""
+def _own(guide: tuple[Explained, ...]) -> bool:
+    """Return whether all of a guide is an author's."""
+    return not any(each.foreign for each in guide)
+
+
+def behind(head: str, request: str, *, trusted: bool = True) -> tuple[Part, ...]:
+    """Return a request behind a head of the template, and a blank: data on one line; a blank one asks for nothing.
+
+    A head that is not trusted holds words from outside.
+    """
     said = " ".join(request.split()) or NOTHING
-    return Part(f"{head}Request:", trusted=True), Part(f" {said}"), Part("\nCommand:", trusted=True)
+    return Part(f"{head}Request:", trusted=trusted), Part(f" {said}"), Part("\nCommand:", trusted=True)

@@ -41,6 +41,7 @@ from dispatch.log.records import Ending
 from dispatch.log.redact import Redactor
 from dispatch.session.session import Session
 from dispatch.session.steps import pursue
+from dispatch.session.told import NOTHING_MEANT
 from dispatch.session.turn import Turn
 from kernel.errors import ContextError, KernelError, LogError, UsageError, did_you_mean
 
@@ -187,8 +188,13 @@ def run_command(
         _tell_log(opened, named)
         if session.ending is Ending.INTERRUPTED:
             raise typer.Exit(interrupts.exit_code or GONE)
-        if session.tally.failed or session.ending is Ending.HELD:
+        if session.tally.failed or (session.ending is Ending.HELD and not _nothing_more(session)):
             raise typer.Exit(1)
+
+
+def _nothing_more(session: Session) -> bool:
+    """Return whether a goal ended since nothing more seems to be meant, behind steps that were made."""
+    return session.detail == NOTHING_MEANT and session.tally.decisions > session.tally.held
 
 
 def _given(context: typer.Context, name: str) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from kernel.contract import Cartridge, Case
 from kernel.errors import UsageError
 from kernel.opcode import Halt, Opcode, words
+from kernel.opcode.opcode import SchemaOpcode
 from kernel.opcode.spelling import first_words
 from kernel.prompt import Explained, Prompt, explained
 
@@ -56,7 +57,7 @@ def _plain(cartridge: Cartridge) -> list[Explained]:
     if sum(map(len, several)) > LISTED:
         several = [said[:1] for said in several]
     return [
-        Explained(each, _phrase(opcode), each, each)
+        Explained(each, _phrase(opcode), each, each, foreign=issubclass(opcode, SchemaOpcode))
         for opcode, said in zip(opcodes, several, strict=True)
         for each in said
     ]

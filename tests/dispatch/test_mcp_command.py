@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -36,6 +37,8 @@ from kernel.errors import ActionFailedError, UsageError
 from kernel.opcode import Instruction, Opcode
 from kernel.prompt import Prompt, asked
 from tests.dispatch.conftest import scripted
+
+ROOT = Path(__file__).resolve().parents[2]
 
 app = typer.Typer()
 app.command()(mcp_command)
@@ -282,6 +285,36 @@ def test_nothing_but_the_protocol_is_on_stdout_and_the_log_has_the_session(tmp_p
         assert [record.request for record in reader] == ["knock"]
         assert reader.outcome is not None
         assert (reader.outcome.ending, reader.outcome.detail) == (Ending.LIMIT, "no more requests")
+
+
+SERVED = """
+import sys
+from tests.dispatch.conftest import scripted
+from tests.dispatch.test_mcp_command import DOOR, Obeys
+from dispatch.mcp.server import serve
+from dispatch.mcp.tools import Tools
+from dispatch.session.session import Session
+serve("door", Tools(Session([DOOR], Obeys()), scripted()))
+"""
+
+
+def test_the_client_of_npm_is_answered(tmp_path: Path) -> None:
+    """Another SDK, in another language, asks the person behind it; a cartridge that prints disturbs nothing."""
+    node, sdk = shutil.which("node"), ROOT / ".cache" / "mcp" / "node_modules" / "@modelcontextprotocol" / "sdk"
+    if node is None or not sdk.is_dir():
+        said = "the SDK of npm is not here: make setup-mcp"
+        if os.environ.get("KERNEL_NEEDS_MCP"):
+            pytest.fail(said)
+        pytest.skip(said)
+    client = ROOT / "tests" / "data" / "mcp" / "client.mjs"
+    words = [node, str(client), str(sdk), sys.executable, "-c", SERVED]
+    done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["server"]["name"] == "door"
+    assert [tool["name"] for tool in found["tools"]] == ["request", "choose"]
+    assert [each["structuredContent"]["result"] for each in found["told"]] == ["1 done", "2 done"]
+    assert found["asked"] == ["door.force(): shall it be done?"]
 
 
 def test_a_signal_ends_it_at_once_and_its_log_with_it(tmp_path: Path) -> None:
