@@ -18,7 +18,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-PAGES = (ROOT / "README.md", ROOT / "docs" / "measured.md", ROOT / "docs" / "choosing.md")
+PAGES = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("measured", "choosing", "tools")))
 BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 MODELS = ("smollm2", "gemma3-270m")
@@ -497,6 +497,27 @@ def calls() -> Lines:
     counts = [f"{found[name]:,}" for name in ("functions", "compiled")]
     times = [f"{found['compile_ms'][name]:.0f} ms" for name in ("median", "p99")]
     yield [*counts, *times, *(str(found["calls"][name]) for name in ("asked", "valid", "closed_by_the_budget"))]
+
+
+@table
+def function_calls() -> Lines:
+    """What each contestant made of the cases of the Berkeley leaderboard; those where others are ahead come first."""
+    yield ["model", "category", "cases", "who", "tool right", "all right", "nothing called", "passes", "seconds"]
+    rows = [
+        (model, row)
+        for model in MODELS
+        if (RESULTS / f"calls-{model}.json").exists()
+        for row in result(f"calls-{model}")["rows"]
+    ]
+    ours = {(model, row["category"]): row["all"] for model, row in rows if row["contestant"] == "ours"}
+    others = [((model, row["category"]), row["all"]) for model, row in rows if row["contestant"] != "ours"]
+    order = sorted(ours, key=lambda key: ours[key] - max((right for k, right in others if k == key), default=0))
+    for key in order:
+        for model, row in rows:
+            if (model, row["category"]) == key:
+                shown = [f"{row[name]:.0f} %" for name in ("tool", "all", "refused")]
+                costs = [f"{row['passes']:.0f}", f"{row['seconds']:.1f}"]
+                yield [model, row["category"], str(row["cases"]), row["contestant"], *shown, *costs]
 
 
 def filled(page: str) -> str:

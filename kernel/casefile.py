@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from kernel.contract import Case
+from kernel.contract import CallCase, Case
 from kernel.errors import CartridgeError
 from kernel.prompt import Explained, Prompt, explained
 from kernel.textfile import read_lines
@@ -30,6 +30,14 @@ class RequestRow(Row):
 
     request: str
     answer: str
+
+
+class CallRow(Row):
+    """A request to tools: the tool, and the right values of each argument; null is one that may be left out."""
+
+    request: str
+    tool: str
+    arguments: dict[str, list[Any]]
 
 
 Kind = Literal["nonsense", "beyond", "negated", "vague"]
@@ -92,6 +100,14 @@ def case(row: RequestRow, prompt: Prompt, options: Sequence[str]) -> Case:
     if row.answer not in options:
         raise CartridgeError(f"case {row.id}: the answer {row.answer!r} is not one of the {len(options)} options")
     return Case(row.id, prompt, tuple(f" {o}" for o in options), f" {row.answer}", row.split, row.request)
+
+
+def calls(path: Path) -> list[CallCase]:
+    """Return the cases of a file of requests to tools, in file order; raises CartridgeError as `read` does."""
+    return [
+        CallCase(row.id, row.request, row.tool, {name: tuple(v) for name, v in row.arguments.items()}, row.split)
+        for row in read(path, CallRow)
+    ]
 
 
 def requests(path: Path, guide: tuple[Explained, ...]) -> list[Case]:

@@ -15,6 +15,7 @@ from kernel.prompt import Explained, Lines, Part, Prompt
 
 __all__ = [
     "ActingEngine",
+    "CallCase",
     "Cartridge",
     "Case",
     "Engine",
@@ -140,6 +141,25 @@ class Live(Protocol):
         """End it; nothing happens where it has ended."""
 
 
+@dataclass(frozen=True, slots=True)
+class CallCase:
+    """One labelled request to tools: the tool, and the values that are right for each of its arguments.
+
+    None among the values says that the argument may be left out; one that is not named has to be.
+    """
+
+    id: str
+    request: str
+    tool: str
+    arguments: Mapping[str, tuple[Any, ...]]
+    split: str = "test"
+
+    def accepts(self, arguments: Mapping[str, Any]) -> bool:
+        """Return whether these are right arguments."""
+        given = {name: arguments.get(name) for name in {*arguments, *self.arguments}}
+        return all(value in self.arguments.get(name, (None,)) for name, value in given.items())
+
+
 @dataclass(frozen=True)
 class Cartridge:
     """Opcodes + engine + planner + view, with a name and a version."""
@@ -159,6 +179,8 @@ class Cartridge:
     """Whether the prompt shows what a person asks for; a session of one that has no planner waits for requests."""
     offers_beside_request: bool = False
     """Whether a prompt that shows a request lists the planner's options as well."""
+    tools: bool = False
+    """Whether its instructions are calls of tools: a request chooses the tool, and then each argument by itself."""
     acts_outside: bool = False
     """Whether its engine is an `ActingEngine`, whose instructions have effects outside of it."""
     guide: tuple[Explained, ...] = ()
@@ -166,6 +188,8 @@ class Cartridge:
     cases: Callable[[], Sequence[Case]] | None = field(default=None, compare=False)
     more_cases: Mapping[str, Callable[[], Sequence[Case]]] = field(default_factory=dict, compare=False)
     """Further labelled sets by name, such as a harder one. `cases` is the set that is meant when none is named."""
+    call_cases: Callable[[], Sequence[CallCase]] | None = field(default=None, compare=False)
+    """Labelled requests to tools."""
     learned: Path | None = field(default=None, compare=False)
     """A folder of files that `learn` wrote, for requests to this cartridge, alone or with others."""
     options: Mapping[str, str | int | float | bool] = field(default_factory=dict)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, Self
@@ -17,6 +19,7 @@ from rich.text import Text
 
 from cartridges.kit.rules import hashed, own
 from kernel.canon import canonical
+from kernel.casefile import calls
 from kernel.contract import Cartridge, Engine, Live, Option
 from kernel.errors import ActionFailedError, CartridgeError, IllegalInstructionError, OpcodeError, did_you_mean
 from kernel.opcode import Halt, Instruction, commands
@@ -35,8 +38,10 @@ LONGEST_SUMMARY = 120
 """Characters of a cartridge's summary: one line."""
 
 
-def toolbox(name: str, file: Path, handlers: ModuleType, *, version: str = "1") -> Cartridge:
+def toolbox(name: str, file: Path, handlers: ModuleType, *, version: str = "1", cases: Path | None = None) -> Cartridge:
     """Return the cartridge of a tool list; `handlers` has a function for each method, named by `function_name`.
+
+    `cases` is a file of labelled requests (`kernel.casefile.calls`).
 
     Raises CartridgeError when a tool of the file cannot be held or has no function.
     """
@@ -51,7 +56,8 @@ def toolbox(name: str, file: Path, handlers: ModuleType, *, version: str = "1") 
         if not callable(function):
             raise CartridgeError(f"{handlers.__name__} has no function {function_name(opcode.method)!r}")
         functions[opcode.method] = function
-    return tooled(name, found.opcodes, functions, version=version, origin=file.name)
+    made = tooled(name, found.opcodes, functions, version=version, origin=file.name)
+    return made if cases is None else replace(made, call_cases=partial(calls, cases))
 
 
 def tooled(
@@ -84,6 +90,7 @@ def tooled(
         engine=lambda: Tools(name, opcodes, functions),
         view=ToolView(tools),
         takes_requests=True,
+        tools=True,
         acts_outside=True,
         options=options or {},
         live=live,

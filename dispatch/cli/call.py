@@ -29,9 +29,10 @@ from dispatch.cli.output import failing, note, print_json, say
 from dispatch.cli.person import AtTerminal
 from dispatch.loading.registry import load
 from dispatch.log.records import Confirmed
+from dispatch.session.calling import AsPlayed, ByName
 from dispatch.session.told import NOTHING_MEANT, either
 from dispatch.wire.form import form
-from dispatch.wire.open_arguments import ArgumentWriter, Call
+from dispatch.wire.open_arguments import Call
 from dispatch.wire.wire import Wire
 from kernel.choose.decision import Decision
 from kernel.choose.outcome import Outcome, Thresholds
@@ -95,17 +96,20 @@ def call_command(
         engine.reset(seed)
         person = AtTerminal() if sys.stdin is not None and sys.stdin.isatty() and not as_json else None
 
-        writer, prompt = ArgumentWriter(kernel), cartridge.view.prompt(engine, (), request)
         started = time.perf_counter()
-        question = writer.which(speller, prompt, make_rule(rule))
-        decision = None
-        if question is not None:
-            decision = kernel.decide(question if always else replace(question, judge=Thresholds()))
+        judge = None if always else Thresholds()
+        made: ByName | AsPlayed
+        if cartridge.tools and not temperature:
+            made = AsPlayed(kernel, speller, cartridge, make_rule(rule), request)
+        else:
+            made = ByName(kernel, speller, cartridge.view.prompt(engine, (), request), make_rule(rule))
+        decision = made.decide(judge)
+        if decision is not None:
             decision = _settled(decision, cartridge.name, request, person)
         if decision is not None and decision.outcome is not Outcome.CHOSEN:
             called, came = None, Came(why=_why(decision), outcome=decision.outcome)
         else:
-            called = writer.fill(speller, prompt, decision, max_tokens=max_tokens, temperature=temperature, seed=seed)
+            called = made.call(decision, max_tokens=max_tokens, temperature=temperature, seed=seed)
             confirmed = None if dry else _confirmed(called, cartridge, request, person, yes=yes)
             came = _carried_out(called, engine, confirmed, dry=dry)
         seconds = time.perf_counter() - started

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from dispatch.cli.common import MOST, load_kernel, make_rule
-from dispatch.cli.output import failing, json_text, number, print_json, print_rows, working, written
+from dispatch.cli.evaluate_shown import show, show_calls, show_confused, show_failed, show_held
+from dispatch.cli.output import failing, json_text, print_json, print_rows, working, written
 from dispatch.loading.registry import load
 from dispatch.session.evaluate import Result, evaluate
+from dispatch.session.evaluate_calls import CallResult, evaluate_calls
 from dispatch.session.forms import FormResult, try_forms
 from dispatch.session.guides import cases_of_all
 from dispatch.session.judging import judge_for
-from dispatch.session.metrics import Share
 from kernel.choose.rule import RuleName
 from kernel.contract import Cartridge, Case
 from kernel.errors import UnknownCartridgeError, UsageError, did_you_mean
@@ -28,6 +27,7 @@ SETS = {
     "tetris": ("tetris", ""),
     "robot-states": ("robot", "states"),
     "scavenger-states": ("scavenger", "states"),
+    "tools": ("cartridges.everyday", ""),
 }
 """Owner, and the name that its further set has there."""
 
@@ -75,15 +75,25 @@ def eval_command(
         if split not in ("test", "dev", "all"):
             raise UsageError(f"no split {split!r}; there is: test, dev, all")
         made = {text: make_rule(text) for text in rules or map(str, list(RuleName)[:3])}
-        cases = {name: _cases(name) for name in sets or ["tetris", "home", "choose"]}
+        called = {name: cartridge for name in sets or () if (cartridge := with_calls(name)) is not None}
+        cases = {name: _cases(name) for name in sets or ["tetris", "home", "choose"] if name not in called}
         if output is not None and (output.is_dir() or not output.parent.is_dir()):
             raise UsageError(f"eval: {str(output)!r} cannot be written; give a file in a folder that is there")
         if forms:
             _try(cases, models or ["smollm2"], split, most, as_json, output)
             return
-        results = []
+        results: list[Result] = []
+        calls: list[CallResult] = []
         for model in models or ["smollm2"]:
             with load_kernel(model) as kernel, working("") as tell:
+                for name, cartridge in called.items():
+
+                    def answered(done: int, total: int, what: str = f"{model} {name}") -> None:
+                        tell(f"{what}: {done} of {total}")
+
+                    calls.append(
+                        evaluate_calls(kernel, cartridge, model=model, name=name, split=split, progress=answered)
+                    )
                 for name, found in cases.items():
                     for text, rule in made.items():
 
@@ -103,65 +113,14 @@ def eval_command(
                         results.append(result.model_copy(update={"rule": text}))
         if output is not None:
             with written(output) as file:
-                file.write(json_text(results, indent=None) + "\n")
+                file.write(json_text([*calls, *results], indent=None) + "\n")
         if not as_json:
-            _show(results)
-            _show_held(results)
-            _show_confused(results)
-            _show_failed(results)
-        print_json(results, indent=None)
-
-
-def _show_held(results: list[Result]) -> None:
-    """Print what the judge made of the cases, and the risk at some coverages."""
-    heads = [
-        "model",
-        "set",
-        "rule",
-        "acted on",
-        "right of these",
-        "right, held",
-        "nothing, held",
-        "area",
-        "AURC",
-        "ECE",
-    ]
-    rows: list[Sequence[str | Text]] = []
-    for r in results:
-        if (h := r.held) is not None:
-            shares = map(_share, (h.coverage, h.accuracy, h.held_right, h.nothing_done))
-            areas = (number(value, "{:.3f}") for value in (h.separation, h.aurc, h.calibration_error))
-            rows.append((r.model, r.set, r.rule, *shares, *areas))
-            rows += [("", "", kind, "", "", "", _share(s), "", "", "") for kind, s in h.nothing_done_by_kind.items()]
-    print_rows(heads, rows)
-    print_rows(
-        ["model", "set", "rule", *(f"risk at {10 * tenth} %" for tenth in range(1, 11))],
-        [(r.model, r.set, r.rule, *_risks(r.held.curve)) for r in results if r.held is not None],
-    )
-
-
-def _share(share: Share) -> str:
-    if share.share is None:
-        return ""
-    return f"{100 * share.share:.0f} % ({100 * share.low:.0f}-{100 * share.high:.0f}) of {share.of}"
-
-
-def _risks(curve: Sequence[tuple[float, float]]) -> list[str]:
-    """Return the risk at a tenth, two tenths ... of the coverage."""
-    return [f"{100 * curve[max(0, -(-len(curve) * tenth // 10) - 1)][1]:.0f} %" for tenth in range(1, 11)]
-
-
-def _show_confused(results: list[Result]) -> None:
-    """Print what was said in place of what was right."""
-    rows = [
-        (r.model, r.set, r.rule, each.right, each.said, str(each.times))
-        for r in results
-        if r.held is not None
-        for each in r.held.confusion
-        if each.right != each.said
-    ]
-    if rows:
-        print_rows(["model", "set", "rule", "right", "said", "times"], rows)
+            show_calls(calls)
+            show(results)
+            show_held(results)
+            show_confused(results)
+            show_failed(results)
+        print_json([*calls, *results], indent=None)
 
 
 def _try(
@@ -201,25 +160,6 @@ def _try(
     print_json(found, indent=None)
 
 
-def _show_failed(results: list[Result]) -> None:
-    rows = [
-        (
-            r.model,
-            r.set,
-            r.rule,
-            case.request or case.id,
-            case.answer.strip(),
-            case.choice.strip(),
-            case.outcome.value,
-            number(case.margin),
-        )
-        for r in results
-        for case in r.failed
-    ]
-    if rows:
-        print_rows(["model", "set", "rule", "failed case", "right", "likeliest", "outcome", "margin"], rows)
-
-
 def cartridges_of(name: str) -> list[Cartridge]:
     """Return the cartridges whose requests a set has; none for completions."""
     first = name.split(",")[0]
@@ -237,6 +177,14 @@ def _owner(name: str) -> tuple[str, str]:
         return SETS[name]
     owner, _, more = name.rpartition("/")
     return (name, "") if owner in ("", ".", "..") or not more.isidentifier() or Path(name).exists() else (owner, more)
+
+
+def with_calls(name: str) -> Cartridge | None:
+    """Return the cartridge of a set whose cases are calls of tools; None for other sets."""
+    if "," in name or "+" in name or name == "choose" or _owner(name)[1]:
+        return None
+    cartridge = _cartridge(_owner(name)[0])
+    return cartridge if cartridge.call_cases is not None else None
 
 
 def _cases(name: str) -> list[Case]:
@@ -264,25 +212,3 @@ def _cartridge(name: str) -> Cartridge:
         raise UsageError(
             f"no set {name!r}{did_you_mean(name, SETS)}; any cartridge with cases is a set, too"
         ) from error
-
-
-def _show(results: list[Result]) -> None:
-    heads = ["model", "set", "rule", "cases", "correct", "95 %", "chance", "picks by position", "passes", "tokens"]
-    print_rows(
-        heads,
-        [
-            (
-                r.model,
-                r.set,
-                r.rule,
-                str(r.cases),
-                f"{100 * r.accuracy:.0f} %",
-                f"{100 * r.low:.0f}-{100 * r.high:.0f}",
-                f"{100 * r.chance:.0f} %",
-                " ".join(map(str, r.positions[:8])) + (" …" if len(r.positions) > 8 else ""),
-                f"{r.passes:.2f}",
-                f"{r.tokens:.0f}",
-            )
-            for r in results
-        ],
-    )

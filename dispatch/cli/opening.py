@@ -26,6 +26,7 @@ from dispatch.session.learned import default_rule
 from dispatch.session.model_player import ModelPlayer
 from dispatch.session.players import PlannerPlayer, Player, RandomPlayer
 from dispatch.session.recorded import resumed_cartridge
+from dispatch.session.rules import rule_for
 from dispatch.session.session import Session
 from dispatch.wire.form import form
 from dispatch.wire.wire import Wire
@@ -109,6 +110,7 @@ def begin(wanted: Wanted, stack: ExitStack) -> Opened:
     wanted = replace(wanted, settings=replace(settings, ledger=settings.ledger and wanted.log is not None))
     if kernel is not None and (not wanted.rule_given or wanted.rule.name is RuleName.LEARNED):
         wanted = _as_learned(wanted, kernel, cartridges)
+    wanted = replace(wanted, rule=rule_for(wanted.rule, cartridges))
     player = _player(wanted, kernel, cartridges)
     if isinstance(player, ModelPlayer) and not wanted.always:
         player.judge = judge_for(player.kernel, cartridges, wanted.rule)

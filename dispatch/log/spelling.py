@@ -46,7 +46,10 @@ class Reading(NamedTuple):
         """Return the reading of a form; raises BuildError where it has no text for an opcode."""
         wire = Wire(cartridges, form)
         written = [each for each, opcode in wire.opcodes.items() if opcode.is_open()]
-        return cls(wire, {wire.opening(*each).label: each for each in written}, OrderedDict())
+        labels = {wire.opening(*each).label: each for each in written}
+        tools = [(c.name, opcode) for c in cartridges if c.tools for opcode in c.opcodes]
+        labels |= {opcode.method: (name, opcode.method) for name, opcode in tools if not issubclass(opcode, Halt)}
+        return cls(wire, labels, OrderedDict())
 
     def leaf(self, text: str) -> Leaf | None:
         """Return what a text says: an instruction, or an open opcode by its label; None where it says nothing."""
@@ -111,19 +114,35 @@ class Speller:
         instruction, taken = record.instruction.instruction(), record.taken
         if taken is None or reading.leaf(taken.text) not in (instruction, _method(instruction)):
             yield Contradiction("chosen", "none of the rows" if taken is None else taken.text, record.text)
-        legal = self._legal(engines)
+        count = len(record.legal or ()) if record.legal_count is None else record.legal_count
         offered = {offer.instruction.instruction() for offer in record.offered or ()}
         only, *others = self._cartridges.values()
-        leaves: Collection[Leaf] = offered if offered and only.ratifies and not others else legal
+        leaves: Collection[Leaf] = self._chosen_among(engines, count)
+        if offered and only.ratifies and not others:
+            leaves = offered
         for row in record.legal or ():
             leaf = reading.leaf(row.text)
             if leaf is None or leaf not in leaves:
                 yield Contradiction("legal", row.text, "nothing of that text may be chosen")
-        count = len(record.legal or ()) if record.legal_count is None else record.legal_count
         if count != len(leaves):
             yield Contradiction("legal_count", str(count), str(len(leaves)))
         if record.preferred is not None and ((leaf := reading.leaf(record.preferred)) is None or leaf in leaves):
             yield Contradiction("preferred", record.preferred, "it is legal" if leaf else "no instruction")
+
+    def _chosen_among(self, engines: Mapping[str, Engine], count: int) -> set[Leaf]:
+        """Return what may be chosen.
+
+        Of a cartridge of tools that is each tool, whatever its arguments, and a request to it does not end the session.
+        Logs from before cartridges could say that they are tools have their listed calls instead; `count` tells.
+        """
+        legal = self._legal(engines)
+        tools = {name for name, cartridge in self._cartridges.items() if cartridge.tools}
+        if not tools or len(legal) == count:
+            return legal
+        each = {leaf for leaf in legal if not (isinstance(leaf, Instruction) and leaf.cartridge in tools)}
+        for name in tools & engines.keys():
+            each |= {(name, opcode.method) for opcode in self._cartridges[name].opcodes if not issubclass(opcode, Halt)}
+        return each if len(each) == count else each - {HALT_INSTRUCTION}
 
     def _legal(self, engines: Mapping[str, Engine]) -> set[Leaf]:
         found: set[Leaf] = set()

@@ -6,7 +6,7 @@ import asyncio
 import codecs
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from dispatch.serve.commands import Commands, logarithm
@@ -22,10 +22,12 @@ from dispatch.wire.open_arguments import Call
 from dispatch.wire.value import TOKENS as VALUE_TOKENS
 from kernel.api import Kernel
 from kernel.choose.decision import Decision
-from kernel.choose.outcome import Outcome, Thresholds
+from kernel.choose.outcome import Outcome
 from kernel.choose.question import Question
 from kernel.memory.listed import flat_of
+from kernel.opcode.opcode import SchemaOpcode
 from kernel.prompt import Prompt
+from kernel.tools.caller import name_of, ranked
 from kernel.write.writer import TOKENS as CALL_TOKENS
 from kernel.write.writer import Written, write
 
@@ -103,9 +105,14 @@ class Wanted:
     always: bool
 
     async def call(self, answer: Answer, toolset: Toolset) -> None:
-        """Choose a tool and write its arguments, exactly as the command `call` does."""
+        """Choose a tool and find its arguments, exactly as the command `call` does.
+
+        Where log-probabilities or a temperature are asked for, the arguments are written token by token instead.
+        """
         services, wire, form, writers = self.services, toolset.wire, self.form, self.services.writers
         prompts: list[Prompt] = []
+        written = bool(form.temperature) or form.top is not None
+        opcodes = [opcode for opcode in wire.opcodes.values() if issubclass(opcode, SchemaOpcode)]
 
         def prompt() -> Prompt:
             if not prompts:
@@ -113,9 +120,9 @@ class Wanted:
             return prompts[0]
 
         def which(kernel: Kernel) -> Question:
-            question = writers.of(kernel).which(wire, prompt(), services.rule)
-            assert question is not None, "methods of the tagged form have names of their own"
-            return question if self.always else replace(question, judge=Thresholds())
+            names = kernel.compile([name_of(opcode) for opcode in opcodes])
+            question = Question(kernel.ids(prompt()), names, rule=services.rule)
+            return ranked(question, opcodes, self.talk.request, always=self.always)
 
         methods = list(wire.opcodes)
         decision = None if len(methods) == 1 else await self.place.decide(which, followed=True)
@@ -132,15 +139,18 @@ class Wanted:
 
         def fill(kernel: Kernel) -> Call:
             pieces = Pieces(kernel.vocabulary, teller.tell, self.place.check, form.top)
-            called = writers.of(kernel).fill(
-                wire,
-                prompt(),
-                decision,
-                max_tokens=form.budget or CALL_TOKENS,
-                temperature=form.temperature or 0.0,
-                seed=form.seed or 0,
-                watch=pieces,
-            )
+            writer = writers.of(kernel)
+            called = None if written else writer.found(wire, cartridge, method, self.talk.said)
+            if called is None or len(called.written.ids) > (form.budget or math.inf):
+                called = writer.fill(
+                    wire,
+                    prompt(),
+                    decision,
+                    max_tokens=form.budget or CALL_TOKENS,
+                    temperature=form.temperature or 0.0,
+                    seed=form.seed or 0,
+                    watch=pieces,
+                )
             answer.prompt_tokens = len(kernel.vocabulary.prompt(prompt().parts))
             pieces.finish(called.written.ids)
             return called
@@ -157,7 +167,7 @@ class Wanted:
         answer.prompt_tokens = len(flat_of(decision.prompt))
         if decision.outcome is not Outcome.CHOSEN:
             return
-        made, said = await self.place.run(lambda kernel: commands.instruction(kernel, decision))
+        made, said = await self.place.run(lambda kernel: commands.instruction(kernel, decision, request))
         answer.tool, answer.finish = commands.names[made.method], "tool_calls"
         answer.completion_tokens = len(said.ids)
         answer.pieces.put_nowait(Delta(made.arguments, (commands.token(decision, form.top or 0),)))

@@ -66,9 +66,9 @@ class Commands:
         beyond = question.beyond and len(question.legal) < len(player.opcodes)
         return replace(question, beyond=beyond, judge=None if always else self._judge(kernel, question.by))
 
-    def instruction(self, kernel: Kernel, decision: Decision) -> tuple[Instruction, Decision]:
-        """Return what was decided; open arguments are written now."""
-        choice = self._of(kernel).said(decision, NUMBER)
+    def instruction(self, kernel: Kernel, decision: Decision, request: str) -> tuple[Instruction, Decision]:
+        """Return what was decided for a request; open arguments are written now."""
+        choice = self._of(kernel).said(decision, NUMBER, request)
         return choice.instruction, choice.decision or decision
 
     def token(self, decision: Decision, top: int) -> Token:

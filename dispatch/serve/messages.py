@@ -43,6 +43,12 @@ class Talk:
         return next(turn.text for turn in reversed(self.turns) if turn.said == "Request")
 
     @property
+    def said(self) -> str:
+        """The last request, and behind it what its calls gave, a line each: what arguments are found in."""
+        last = max(place for place, turn in enumerate(self.turns) if turn.said == "Request")
+        return "\n".join(" ".join(turn.text.split()) for turn in self.turns[last:])
+
+    @property
     def results(self) -> tuple[str, ...]:
         """What the calls behind the last request gave, where nothing has been asked since."""
         found: list[str] = []

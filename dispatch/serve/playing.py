@@ -19,7 +19,7 @@ from dispatch.session.judging import judge_for
 from dispatch.session.learned import default_rule
 from dispatch.session.model_player import ModelPlayer
 from dispatch.session.players import PlannerPlayer, Player, RandomPlayer
-from dispatch.session.rules import make_rule
+from dispatch.session.rules import make_rule, rule_for
 from dispatch.session.session import Session
 from dispatch.wire.form import form
 from dispatch.wire.wire import Wire
@@ -79,6 +79,8 @@ class LiveSession:
         if kernel is not None and wish.rule is None:
             rule = default_rule(kernel, wish.cartridges, wish.wire) or make_rule(None)
             wish = replace(wish, rule=rule)
+        if wish.rule is not None:
+            wish = replace(wish, rule=rule_for(wish.rule, wish.cartridges))
         self._session = Session(wish.cartridges, _player(wish, kernel), seed=wish.seed, limits=wish.limits)
         self.asks = wish.player == "model" and (
             len(wish.cartridges) > 1 or any(c.takes_requests and c.planner is None for c in wish.cartridges)

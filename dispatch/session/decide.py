@@ -153,7 +153,7 @@ def decide_again(
                 today = player.kernel.ids(seen.prompt)
                 found.prompts_changed += ids not in (today.main, *today.rotations)
                 logged = PromptIds(ids, tuple(nulls), tuple(rotations))
-                choice = player.said(player.kernel.decide(player.question(seen, logged)), record.n)
+                choice = player.said(player.kernel.decide(player.question(seen, logged)), record.n, seen.request)
             else:
                 found.rewritten += 1
                 choice = player.choose(seen)

@@ -11,7 +11,7 @@ from dispatch.log.encoding import shortly
 from dispatch.log.records import DecisionRecord
 from dispatch.session.model_player import ModelPlayer
 from dispatch.session.players import Choice
-from dispatch.session.situation import Leaf, Open
+from dispatch.session.situation import Open
 from kernel.choose.decision import Decision
 from kernel.choose.rule import RuleName
 from kernel.errors import NoLegalOpcodeError
@@ -34,7 +34,7 @@ def misread(
         return None
     if max(record.ids) >= len(pieces):
         return "ids", shortly(record.ids), f"ids below {len(pieces)}"
-    leaf = _leaf(record.instruction.instruction(), player)
+    leaf = player.named_leaf(record.instruction.instruction())
     spelled = b"".join(pieces[i] for i in record.ids)
     if isinstance(leaf, Instruction) or record.held:
         try:
@@ -61,14 +61,14 @@ def behind(then: Instruction, choice: Choice, player: ModelPlayer, number: int) 
     decision = choice.decision
     if decision is None or then == choice.instruction:
         return 0.0
-    leaf = _leaf(then, player)
+    leaf = player.named_leaf(then)
     try:
         place = np.flatnonzero(decision.leaves == player.leaf(leaf))
     except NoLegalOpcodeError:
         return math.inf
     if not len(place):
         return math.inf
-    if isinstance(leaf, Open) and leaf == _leaf(choice.instruction, player):
+    if isinstance(leaf, Open) and leaf == player.named_leaf(choice.instruction):
         return decision.margin
     if player.rule is not None and player.rule.name is RuleName.SAMPLE:
         return _undrawn(decision, int(place[0]), [player.rule.seed, number])
@@ -86,9 +86,3 @@ def _undrawn(decision: Decision, place: int, seed: list[int]) -> float:
     if not 0 < edge < 1 or not drawn:
         return math.inf
     return abs(math.log(drawn / (1 - drawn)) - math.log(edge / (1 - edge)))
-
-
-def _leaf(instruction: Instruction, player: ModelPlayer) -> Leaf:
-    """Return what a model chooses for an instruction: itself, or its opcode where the arguments are written."""
-    opcode = player.wire.opcodes.get((instruction.cartridge, instruction.method))
-    return Open(instruction.cartridge, instruction.method) if opcode and opcode.is_open() else instruction

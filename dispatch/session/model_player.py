@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dispatch.log.ledger import LedgerBuilder
 from dispatch.session.learned import taught
 from dispatch.session.players import Choice
-from dispatch.session.situation import Leaf, Open, Situation
+from dispatch.session.situation import Leaf, Open, Situation, is_written
 from dispatch.session.unsettled import unsettled
 from dispatch.wire.open_arguments import ArgumentWriter
 from dispatch.wire.wire import Wire
@@ -29,11 +29,16 @@ from kernel.choose.rule import Rule, RuleName
 from kernel.contract import Cartridge, Option
 from kernel.errors import NoLegalOpcodeError
 from kernel.memory.passes import common_prefix
-from kernel.opcode import Instruction, commands
+from kernel.opcode import HALT_INSTRUCTION, Instruction, commands
+from kernel.opcode.opcode import SchemaOpcode
 from kernel.recent import keep, recall
+from kernel.tools.caller import name_of, ranked
 from kernel.trie.opcodes import Literal, OpcodeSet
 from kernel.trie.subset import Subset
 from kernel.write.writer import TOKENS
+
+RESULT = "\nResult:"
+"""A request with such a line goes on from what earlier calls have given, and may be done."""
 
 SPELLED_KEPT = 32
 """The texts of so many cartridges are kept, those that left included."""
@@ -65,6 +70,7 @@ class ModelPlayer:
     _index: dict[Leaf, int] = field(default_factory=dict, init=False)
     _leaves: list[Leaf] = field(default_factory=list, init=False)
     _spelled: OrderedDict[str, Spelled] = field(default_factory=OrderedDict, init=False)
+    _tools: set[str] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         self._ledger = LedgerBuilder(self.kernel.vocabulary.pieces)
@@ -79,6 +85,7 @@ class ModelPlayer:
             literals.update(self._texts(cartridge, wire))
         self.opcodes = self.kernel.compile(list(literals.values()))
         self._leaves = list(literals)
+        self._tools = {cartridge.name for cartridge in cartridges if cartridge.tools}
         self._index = {leaf: n for n, leaf in enumerate(literals)}
         self.wire, self.cartridges = wire, cartridges
         if self.rule is not None and self.rule.name is RuleName.LEARNED:
@@ -102,7 +109,7 @@ class ModelPlayer:
         if self.ledger:
             question = replace(question, watch=self._ledger.start())
         decision = self.kernel.decide(question)
-        choice = self.said(decision, situation.number)
+        choice = self.said(decision, situation.number, situation.request)
         said = choice.decision or decision
         shared = said.ids[: common_prefix(decision.ids, said.ids)]  # what was written may begin with other ids
         return replace(choice, ledger=self._ledger.ledger(shared) if self.ledger else ())
@@ -112,6 +119,9 @@ class ModelPlayer:
         prior, asked = self.prior(situation.options), situation.asked and not situation.ratified
         rule = self.rule_for(prompt)
         question = Question(prompt, self.opcodes, self._legal(situation), rule, prior, situation.number)
+        if asked and len(self.cartridges) == 1 and self._tools:
+            opcodes = [self._tool(leaf) for leaf in self._leaves]
+            return ranked(question, opcodes, situation.request, always=self.judge is None)
         return replace(question, beyond=True, judge=self.judge) if asked else question
 
     def rule_for(self, prompt: PromptIds) -> Rule | None:
@@ -123,20 +133,24 @@ class ModelPlayer:
         name = RuleName.CALIBRATED if prompt.nulls else RuleName.EXACT
         return Rule(name, planner_weight=self.rule.planner_weight)
 
-    def said(self, decision: Decision, number: int) -> Choice:
+    def said(self, decision: Decision, number: int, request: str) -> Choice:
         """Return the instruction of a decision; one with open arguments is written first, unless nothing was chosen.
 
         Args:
             number: of the decision, for `sample`.
+            request: what was asked for: the arguments of a tool are found in it.
         """
         if decision.outcome is not Outcome.CHOSEN:
-            return unsettled(self, decision, number)
-        return self.written(decision, number)
+            return unsettled(self, decision, number, request)
+        return self.written(decision, number, request)
 
-    def written(self, decision: Decision, number: int) -> Choice:
+    def written(self, decision: Decision, number: int, request: str) -> Choice:
         """Return the instruction of a decision, whatever its outcome; `said` has the arguments."""
         leaf = self._leaves[decision.index]
-        if isinstance(leaf, Open):
+        if isinstance(leaf, Open) and leaf.cartridge in self._tools:
+            decision = self._writer.called(decision, self.wire, *leaf, request=request)
+            text = decision.text
+        elif isinstance(leaf, Open):
             decision = self._writer.write(
                 decision, self.wire, *leaf, rule=self._writing, number=number, max_tokens=self.max_tokens
             )
@@ -144,6 +158,11 @@ class ModelPlayer:
         else:
             text = self.opcodes.texts[decision.index]
         return Choice(self.wire.parse(text), text, decision)
+
+    def named_leaf(self, instruction: Instruction) -> Leaf:
+        """Return what a model chooses for an instruction: itself, or its opcode where the arguments come later."""
+        opened = Open(instruction.cartridge, instruction.method)
+        return opened if opened in self._index else instruction
 
     def named(self, index: int) -> Instruction:
         """Return the instruction at a place in `opcodes`, without the arguments that have to be written."""
@@ -175,8 +194,17 @@ class ModelPlayer:
             prior[self.leaf(option.instruction)] = option.score
         return prior
 
+    def _tool(self, leaf: Leaf) -> type[SchemaOpcode] | None:
+        opcode = self.wire.opcodes.get((leaf.cartridge, leaf.method))
+        return opcode if opcode is not None and issubclass(opcode, SchemaOpcode) else None
+
     def _legal(self, situation: Situation) -> Subset:
-        return self.opcodes.subset_of([self.leaf(i) for i in situation.choices])
+        choices = situation.choices
+        if self._tools:  # of a tool one leaf stands for all its calls, and nobody asks tools to end the session
+            ends = not situation.asked or RESULT in situation.request
+            choices = [c for c in choices if isinstance(c, Open) or c.cartridge not in self._tools]
+            choices = [c for c in choices if ends or c != HALT_INSTRUCTION]
+        return self.opcodes.subset_of([self.leaf(choice) for choice in choices])
 
     def _texts(self, cartridge: Cartridge, wire: Wire) -> dict[Leaf, Literal]:
         known = recall(self._spelled, cartridge.name)
@@ -190,8 +218,12 @@ def leaves(cartridge: Cartridge, wire: Wire) -> dict[Leaf, Literal]:
     """Return what a model chooses among with its text, in declaration order; an open opcode is one leaf."""
     found: dict[Leaf, Literal] = {}
     for opcode in cartridge.opcodes:
-        if opcode.is_open():
-            found[Open(cartridge.name, opcode.method)] = wire.opening(cartridge.name, opcode.method)
+        if is_written(cartridge, opcode):
+            found[Open(cartridge.name, opcode.method)] = (
+                replace(name_of(opcode), closer=f"\n@{cartridge.name}\n")
+                if issubclass(opcode, SchemaOpcode) and cartridge.tools
+                else wire.opening(cartridge.name, opcode.method)
+            )
         else:
             found.update((instruction, wire.literal(instruction)) for instruction in commands(cartridge.name, [opcode]))
     return found

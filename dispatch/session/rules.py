@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from kernel.choose.rule import Rule, RuleName
+from kernel.contract import Cartridge
 from kernel.errors import UsageError
+from kernel.tools.caller import PRIOR
+
+WEIGHED = (RuleName.CALIBRATED, RuleName.EXACT)
+"""The rules under which words in common count when a tool is chosen."""
 
 OWN_PARAMETER = {RuleName.CALIBRATED.value: "calibration", RuleName.SAMPLE.value: "temperature"}
 """The parameter of a rule that needs no name."""
@@ -41,3 +49,14 @@ def make_rule(text: str | None, *, seed: int = 0, where: str = "--rule") -> Rule
             known = "no parameter but" if own is None else f"the parameters {own}=NUMBER and"
             raise UsageError(f"{where} {text!r}: {name!r} has {known} planner_weight=NUMBER")
     return Rule(name, seed=seed, **given)  # type: ignore[arg-type]
+
+
+def rule_for(rule: Rule, cartridges: Sequence[Cartridge]) -> Rule:
+    """Return the rule by which a session of some cartridges decides.
+
+    Of tools, words in common with the request are a prior: its weight is that of the rule, which logs have.
+    """
+    tools = len(cartridges) == 1 and cartridges[0].tools
+    if not tools or rule.planner_weight or rule.name not in WEIGHED:
+        return rule
+    return replace(rule, planner_weight=PRIOR)

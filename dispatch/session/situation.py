@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dispatch.session.guides import asked_of_all, guide_of
 from kernel.contract import Cartridge, Engine, Option
-from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction
+from kernel.opcode import HALT_INSTRUCTION, Halt, Instruction, Opcode
 from kernel.prompt import Prompt
 
 
@@ -36,6 +36,7 @@ class Situation:
         open: the opcodes that may be chosen now and are written then.
         asked: whether a person's request is to be met, who may ask for what is not legal now, or for nothing of this. A
             request beside the planner's options only colours a move that has to be made.
+        request: what the person asks for.
     """
 
     number: int
@@ -45,6 +46,7 @@ class Situation:
     ratified: Sequence[Instruction] = ()
     open: Sequence[Open] = ()
     asked: bool = False
+    request: str = ""
 
     @property
     def choices(self) -> Sequence[Leaf]:
@@ -80,16 +82,21 @@ def situation(
         legal.append(HALT_INSTRUCTION)
     if len(cartridges) > 1:
         prompt = asked_of_all(request, guide_of(tuple(cartridges.values())))
-        return Situation(number, legal, ranked, prompt, open=written, asked=bool(request)), ()
+        return Situation(number, legal, ranked, prompt, open=written, asked=bool(request), request=request), ()
     ((name, cartridge),) = cartridges.items()
     prompt = cartridge.view.prompt(engines[name], offered, request)
     if request and cartridge.takes_requests and not cartridge.offers_beside_request:
         offered = []
     ratified = [option.instruction for option in offered] if cartridge.ratifies else []
     asked = bool(request) and cartridge.takes_requests and not cartridge.offers_beside_request
-    return Situation(number, legal, ranked, prompt, ratified, written, asked), tuple(offered)
+    return Situation(number, legal, ranked, prompt, ratified, written, asked, request), tuple(offered)
 
 
 def open_opcodes(cartridge: Cartridge) -> list[Open]:
-    """Return the opcodes of a cartridge that are written."""
-    return [Open(cartridge.name, opcode.method) for opcode in cartridge.opcodes if opcode.is_open()]
+    """Return the opcodes of a cartridge that are written, or whose arguments are chosen one by one."""
+    return [Open(cartridge.name, opcode.method) for opcode in cartridge.opcodes if is_written(cartridge, opcode)]
+
+
+def is_written(cartridge: Cartridge, opcode: type[Opcode]) -> bool:
+    """Return whether an opcode is one choice, whatever its arguments: what they are is found out behind it."""
+    return opcode.is_open() or (cartridge.tools and not issubclass(opcode, Halt))

@@ -20,7 +20,8 @@ from kernel.choose.rule import Rule, RuleName
 from kernel.errors import BuildError, NoLegalOpcodeError
 from kernel.memory.listed import flat_of
 from kernel.memory.rows import Watch
-from kernel.opcode import Instruction, Opcode
+from kernel.opcode import Instruction, Opcode, canonical
+from kernel.opcode.opcode import SchemaOpcode
 from kernel.prompt import Prompt
 from kernel.recent import keep, recall
 from kernel.write.stages import Stages
@@ -87,6 +88,25 @@ class ArgumentWriter:
             seed=[rule.seed, number] if rule is not None and sampled else 0,
         )
         return _joined(decision, written)
+
+    def called(self, decision: Decision, wire: Wire, cartridge: str, method: str, *, request: str) -> Decision:
+        """Return the decision for a tool with the text of its call: its arguments are found in the request.
+
+        Raises:
+            ContextError, LogitsError.
+        """
+        return _joined(decision, self.found(wire, cartridge, method, request).written)
+
+    def found(self, wire: Wire, cartridge: str, method: str, request: str) -> Call:
+        """Return the call of a tool, its arguments found in a request."""
+        opcode = wire.opcodes[cartridge, method]
+        assert issubclass(opcode, SchemaOpcode), "tools have schemas"
+        filled = self.kernel.caller.arguments(opcode, request)
+        made = Instruction(cartridge, method, canonical(filled.arguments))
+        text = wire.literal(made).text
+        ids = tuple(self.kernel.vocabulary.literal(text))
+        forced = max(0, len(ids) - filled.chosen)
+        return Call(made, None, Written(text, ids, filled.chosen, forced, filled.closed, filled.cost, filled.margin))
 
     def call(
         self,

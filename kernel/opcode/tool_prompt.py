@@ -34,9 +34,9 @@ class ToolPrompt:
         null = [*turns[:last], Turn("Request", NOTHING), *turns[last + 1 :]]
         return Prompt(self._parts(turns, told), (self._parts(null, told),))
 
-    def asked(self, request: str) -> Prompt:
-        """Return the prompt of a request alone."""
-        return self.behind([Turn("Request", request)])
+    def asked(self, request: str, told: str = "") -> Prompt:
+        """Return the prompt of a request alone, perhaps behind what is told."""
+        return self.behind([Turn("Request", request)], told)
 
     def _parts(self, turns: Sequence[Turn], told: str) -> tuple[Part, ...]:
         parts = [Part(f"{told.strip()}\n\n")] if told.strip() else []

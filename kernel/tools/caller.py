@@ -1,38 +1,39 @@
 """Chooses a tool for a request and finds its arguments. Knows no cartridge, no log and nothing that carries a call out.
 
-The tool is chosen first, by its name, as any option is. Then the model writes its arguments, held to their shape.
+The tool comes first: the names of all tools are scored behind a prompt that lists them, calibrated, and the words that
+a tool shares with the request are the prior. Then come the arguments (`filling`). Whether any tool is meant at all is
+for a judge to say, by both.
 """
 
 from __future__ import annotations
 
-import json
-from collections import OrderedDict
+import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
+
+import numpy as np
 
 from kernel.choose.aio import AsyncCalls, awaited
 from kernel.choose.decision import Decision
-from kernel.choose.outcome import Judge, Outcome, Thresholds
+from kernel.choose.outcome import Evidence, Outcome
 from kernel.choose.question import PromptIds, Question
+from kernel.choose.rule import RuleName
 from kernel.errors import UsageError
 from kernel.memory.memory import Memory
 from kernel.opcode.opcode import SchemaOpcode
 from kernel.opcode.tool_prompt import ToolPrompt
 from kernel.prompt import Prompt
-from kernel.recent import keep, recall
-from kernel.shape.shape import seq
 from kernel.text.vocabulary import Vocabulary
 from kernel.tools.call import Call
+from kernel.tools.filled import Filled
+from kernel.tools.filling import Filler
+from kernel.tools.matching import comparable, matches
 from kernel.tools.tools import Tools
 from kernel.trie.opcodes import Literal, OpcodeSet
-from kernel.write.stages import Stages
-from kernel.write.writer import TOKENS, write
 
-STAGES_KEPT = 64
-"""Tools whose compiled arguments are kept."""
-
-JUDGE = Thresholds()
+PRIOR = 8.0
+"""Nats for each point of `Match.score`."""
 
 
 class Deciding(Protocol):
@@ -51,49 +52,93 @@ class Deciding(Protocol):
         """See Kernel."""
 
 
+TOP, SHARED, BIAS = 0.5, 2.0, -0.75
+"""Weights of the two kinds of evidence: a logistic regression on development cases of the Berkeley leaderboard, moved
+to where it holds back about a tenth of the requests that mean a tool."""
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """Says whether a tool is meant at all: by how much likelier the request has made it, and the words in common.
+
+    Args:
+        shared: score of the match of the tool that shares most words with the request; None where they cannot share
+            any, as in another script.
+        margin: by so much the best tool has to be ahead of the second.
+    """
+
+    shared: float | None
+    margin: float = 0.05
+
+    def judge(self, evidence: Evidence) -> Outcome:
+        """See Judge."""
+        likelier = 0.0 if math.isnan(evidence.top) else min(max(evidence.top, -5.0), 10.0)
+        if self.shared is not None and TOP * likelier + SHARED * self.shared + BIAS < 0:
+            return Outcome.NONE
+        return Outcome.UNSURE if evidence.margin < self.margin else Outcome.CHOSEN
+
+
 class Caller:
     """Makes calls with one kernel, and keeps what it has compiled."""
 
     def __init__(self, kernel: Deciding) -> None:
         self.kernel = kernel
-        self._stages: OrderedDict[type[SchemaOpcode], Stages] = OrderedDict()
+        self.filler = Filler(kernel)
 
-    def call(
-        self, opcodes: Sequence[type[SchemaOpcode]], request: str, judge: Judge | None = JUDGE, told: str = ""
-    ) -> Call:
+    def call(self, tools: Tools, request: str, *, always: bool = False, told: str = "") -> Call:
         """Return the call that a request asks for; see `Kernel.call`."""
+        opcodes = tools.opcodes
         if not opcodes:
             raise UsageError("there is no tool to call")
         with self.kernel.memory.lock:
             before = self.kernel.memory.cost
-            prompt = ToolPrompt(opcodes).asked(request)
-            chosen, call = opcodes[0], Call("")
-            if len(opcodes) > 1:
-                names = [Literal(f" {opcode.method}", " ", label=opcode.original) for opcode in opcodes]
-                question = Question(self.kernel.ids(prompt), self.kernel.compile(names), judge=judge)
-                decision = self.kernel.decide(question)
+            prompt = ToolPrompt(opcodes).asked(request, told)
+            question = Question(self.kernel.ids(prompt), self.kernel.compile([name_of(opcode) for opcode in opcodes]))
+            question = ranked(question, opcodes, request, always=always)
+            decision = self.kernel.decide(question)
+            original = {opcode.method: opcode.original for opcode in opcodes}
+            call = Call(
+                "",
+                outcome=decision.outcome,
+                probability=decision.probability,
+                probabilities={original[method]: share for method, share in decision.probabilities.items()},
+                close=tuple(original[method] for method in decision.close),
+            )
+            if call:
                 chosen = opcodes[decision.index]
-                call = replace(
-                    call,
-                    outcome=decision.outcome,
-                    probability=decision.probability,
-                    probabilities=decision.probabilities,
-                    close=decision.close,
-                )
-            if call.outcome is Outcome.CHOSEN:
-                call = replace(call, name=chosen.original, arguments=self._arguments(chosen, prompt))
+                call = replace(call, name=chosen.original, arguments=self.arguments(chosen, request).arguments)
             cost = self.kernel.memory.cost - before
             return replace(call, passes=cost.passes, tokens=cost.tokens)
 
-    def _arguments(self, opcode: type[SchemaOpcode], prompt: Prompt) -> dict[str, Any]:
-        stages = recall(self._stages, opcode)
-        if stages is None:
-            stages = Stages([seq(" ", opcode.method, " ", opcode.arguments_shape(), "\n")], self.kernel.vocabulary)
-            keep(self._stages, opcode, stages, STAGES_KEPT)
-        ids = self.kernel.vocabulary.prompt(prompt.parts)
-        written = write(self.kernel.memory, stages, ids, max_tokens=TOKENS)
-        values: dict[str, Any] = json.loads(written.text.strip().partition(" ")[2])
-        return values
+    def arguments(self, opcode: type[SchemaOpcode], request: str) -> Filled:
+        """Return the arguments that a request gives a tool."""
+        return self.filler.fill(opcode, request)
+
+
+def name_of(opcode: type[SchemaOpcode]) -> Literal:
+    """Return what stands for a tool among others: its method, whatever its arguments."""
+    return Literal(f" {opcode.method}", "\n", label=opcode.method)
+
+
+def ranked(
+    question: Question, opcodes: Sequence[type[SchemaOpcode] | None], request: str, *, always: bool = False
+) -> Question:
+    """Return a question among tools with the words in common as its prior, and the judge that goes by them.
+
+    Args:
+        opcodes: the tool of each opcode of the question's set; None is none of a tool.
+        always: choose, also where no tool seems to be meant.
+    """
+    known = [opcode for opcode in opcodes if opcode is not None]
+    scores = iter([match.score for match in matches(request, known)])
+    prior = np.array([np.nan if opcode is None else next(scores) for opcode in opcodes])
+    best = float(np.nanmax(prior, initial=0.0))
+    rule = question.by
+    if rule.name in (RuleName.CALIBRATED, RuleName.EXACT):
+        spread = best - float(np.nanmin(prior)) if known else 0.0  # the rule scales it to 1
+        rule = replace(rule, planner_weight=(rule.planner_weight or PRIOR) * spread)
+    judge = None if always else Fitting(best if comparable(request) else None)
+    return replace(question, rule=rule, prior=prior, judge=judge)
 
 
 class ToolCalls(AsyncCalls):
@@ -109,12 +154,12 @@ class ToolCalls(AsyncCalls):
         made: Caller = self._caller
         return made
 
-    def call(self: Any, tools: Tools, request: str, *, judge: Judge | None = JUDGE, told: str = "") -> Call:
+    def call(self: Any, tools: Tools, request: str, *, always: bool = False, told: str = "") -> Call:
         """Return the call that a request asks for: which tool, and its arguments. Nothing is carried out.
 
         Args:
             request: what somebody wants, in plain words: data.
-            judge: says whether a tool fits at all; None always calls one.
+            always: call the likeliest tool, also where none seems to fit.
             told: what the request is read behind, such as results of earlier calls: data.
 
         Raises:
@@ -122,6 +167,6 @@ class ToolCalls(AsyncCalls):
             ContextError, LogitsError.
         """
         caller: Caller = self.caller
-        return caller.call(tools.opcodes, request, judge, told)
+        return caller.call(tools, request, always=always, told=told)
 
     acall = awaited(call)

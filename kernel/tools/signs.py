@@ -1,0 +1,114 @@
+"""Signs by which a candidate is told to be the value of a field, and their weights: a conditional logit.
+
+The model's log-probabilities are signs among others, such as whether a word of the field's name stands before the
+candidate. The weights were fitted on development cases of the Berkeley leaderboard (benchmarks/fit_calls.py); none of
+the published cases was among them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from kernel.choose.rule import Floats
+from kernel.tools.candidates import Candidate
+from kernel.tools.evidence import Evidence
+from kernel.tools.fields import Field
+from kernel.tools.spans import LITTLE, Source
+from kernel.tools.weights import WEIGHTS
+
+NAMES = (
+    "best", "gain", "contrast",
+    *(source.value for source in Source),
+    "words", "long", "near name", "near about", "of name", "of about", "said", "yes", "place",
+    "out", "out spoken", "out about",
+)  # fmt: skip
+"""The signs. `best`, `gain`, `contrast`: the log-probability less that of the best candidate, less that behind the line
+to compare with, and the share of the field's line in all lines. `near`: a word of the field's name or description
+stands beside the candidate; `of`: it is in the candidate. `said`: the
+request has all words of the candidate. `out`: the field is left out, and whether the request has
+words of it all the same."""
+
+EMPTY_WORDS = LITTLE | {
+    "name",
+    "number",
+    "value",
+    "type",
+    "e",
+    "g",
+    "eg",
+    "such",
+    "default",
+    "optional",
+    "string",
+    "specific",
+}
+BEFORE, BEHIND = 3, 2
+"""Words around a candidate that count as near."""
+
+
+def scores(request: str, field: Field, evidence: Evidence) -> Floats:
+    """Return the score of each candidate and, last, that of leaving the field out: float64, shape (n + 1,)."""
+    weights = WEIGHTS[evidence.kind]
+    values: Floats = signs(request, field, evidence) @ np.array([weights.get(name, 0.0) for name in NAMES])
+    return values
+
+
+def signs(request: str, field: Field, evidence: Evidence) -> Floats:
+    """Return the signs of each candidate and, last, of leaving the field out: float64, shape (n + 1, len(NAMES))."""
+    found = np.zeros((len(evidence.candidates) + 1, len(NAMES)))
+    column = {name: at for at, name in enumerate(NAMES)}
+    asked, general = evidence.asked, evidence.general
+    found[:-1, column["best"]] = asked - asked.max()
+    found[:-1, column["gain"]] = asked - general
+    lines = np.vstack([asked, general, evidence.others])
+    found[:-1, column["contrast"]] = asked - np.logaddexp.reduce(lines, axis=0)
+    name, about = set(stems(field.name)), set(stems(field.about))
+    spoken = set(stems(request))
+    for row, each in zip(found, evidence.candidates, strict=False):
+        row[column[each.source.value]] = 1
+        text = each.text.strip('"')
+        inner = stems(text)
+        row[column["words"]] = min(len(text.split()), 12)
+        row[column["long"]] = np.log1p(len(text))
+        row[column["near name"]] = _near(request, each, name)
+        row[column["near about"]] = _near(request, each, about)
+        row[column["of name"]] = any(word in name for word in inner)
+        row[column["of about"]] = sum(word in about for word in inner) / max(1, len(inner))
+        row[column["said"]] = bool(inner) and all(word in spoken for word in inner)
+        row[column["yes"]] = each.text == "true"
+        row[column["place"]] = max(0, each.begin) / max(1, len(request))
+    found[-1, column["out"]] = 1
+    found[-1, column["out spoken"]] = any(word in spoken for word in name)
+    found[-1, column["out about"]] = sum(word in spoken for word in about) / max(1, len(about))
+    return found
+
+
+def speaks_of(field: Field, spoken: set[str]) -> bool:
+    """Return whether words of a request are among those of a field: its name, its description, its values."""
+    values = field.schema.get("enum")
+    listed = " ".join(map(str, values)) if isinstance(values, list) else ""
+    return not spoken.isdisjoint(stems(f"{field.name} {field.about} {listed}"))
+
+
+def _near(request: str, candidate: Candidate, wanted: set[str]) -> float:
+    if candidate.begin < 0:
+        return 0.0
+    before = stems(request[: candidate.begin])[-BEFORE:]
+    behind = stems(request[candidate.end :])[:BEHIND]
+    return float(any(word in wanted for word in before)) + 0.5 * float(any(word in wanted for word in behind))
+
+
+def stems(text: str) -> list[str]:
+    """Return the words of a text without common endings, those that say nothing left out.
+
+    >>> stems("the departureDates of cities")
+    ['departure', 'dat', 'citi']
+    """
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).lower()
+    found: Sequence[str] = re.findall(r"[^\W_]+", spaced)
+    return [
+        re.sub(r"(?:ing|ed|es|s)$", "", word) if len(word) > 4 else word for word in found if word not in EMPTY_WORDS
+    ]

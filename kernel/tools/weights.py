@@ -1,0 +1,76 @@
+"""The weights of the signs in `signs.py`, by kind of field; written by benchmarks/fit_calls.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kernel.tools.evidence import Kind
+
+WEIGHTS: Mapping[Kind, Mapping[str, float]] = {
+    Kind.NUMBER: {
+        "best": 0.526,
+        "gain": 0.369,
+        "contrast": 1.107,
+        "number": -0.444,
+        "example": -2.0,
+        "words": -0.444,
+        "long": -0.141,
+        "near name": 2.17,
+        "near about": 0.279,
+        "of about": 0.424,
+        "said": -0.011,
+        "place": 0.132,
+        "out": -0.556,
+    },
+    Kind.STRING: {
+        "best": 0.591,
+        "gain": 0.067,
+        "contrast": 0.731,
+        "quote": 2.903,
+        "name": -0.084,
+        "clause": -1.193,
+        "example": -0.5,
+        "words": -0.046,
+        "long": 0.447,
+        "near name": 0.198,
+        "near about": 0.03,
+        "of name": -3.012,
+        "of about": 1.585,
+        "said": -0.789,
+        "place": 0.129,
+        "out": 3.896,
+        "out spoken": -3.607,
+    },
+    Kind.LISTED: {
+        "best": 0.396,
+        "gain": 0.491,
+        "contrast": 0.262,
+        "listed": 0.243,
+        "example": -0.5,
+        "words": 0.243,
+        "long": 0.089,
+        "of about": 0.044,
+        "said": 3.088,
+        "yes": 2.604,
+        "out": 0.757,
+        "out spoken": -0.277,
+        "out about": -0.338,
+    },
+    Kind.OTHER: {
+        "best": 0.301,
+        "gain": 0.205,
+        "contrast": 0.406,
+        "name": -0.045,
+        "list": 1.068,
+        "example": -0.5,
+        "words": -0.009,
+        "long": 0.31,
+        "near name": 0.409,
+        "near about": -0.024,
+        "said": 0.03,
+        "place": 0.019,
+        "out": 2.47,
+        "out spoken": -0.03,
+        "out about": -0.266,
+    },
+}
