@@ -335,6 +335,81 @@ def inspector() -> Lines:
     yield [f"of {live['decisions']:,} decisions lost, told twice, over {live['streams']} streams", lost]
 
 
+def tab_row(row: Row) -> Line:
+    """Return what a row of the tab's results says of both kernels."""
+    here, there = row["here"], row["there"]
+    same = f"{row['same']} of {row['prompts']}"
+    apart = f"{row['within_tolerance']} of {len(row['apart'])}" if row["apart"] else "none"
+    right = f"{percent(row['right_here'], row['prompts'])}, {percent(row['right_there'], row['prompts'])}"
+    speeds = f"{1000 / here['ms']:.1f}, {1000 / there['ms']:.2f}"
+    counts = f"{here['passes']:.1f} and {here['tokens']:.0f}, {there['decodes']:.1f} and {there['tokens']:.0f}"
+    return [row["task"], row["rule"], same, apart, right, speeds, counts]
+
+
+TAB_HEAD = [
+    "prompts",
+    "rule",
+    "same choice",
+    "others that are within the tolerance",
+    "right: native, tab",
+    "decisions a second: native, tab",
+    "passes and tokens: native, tab",
+]
+
+
+@table
+def tab() -> Lines:
+    """What the tab chooses beside this kernel, by the rule of each set."""
+    yield TAB_HEAD
+    usual = {
+        ("tetris, against the set", "calibrated"),
+        ("home, behind the examples", "calibrated"),
+        ("choose", "exact"),
+    }
+    for row in result("tab")["rows"]:
+        if (row["task"], row["rule"]) in usual:
+            yield tab_row(row)
+
+
+@table
+def tab_in_full() -> Lines:
+    """The same for every rule and way to read."""
+    yield TAB_HEAD
+    yield from map(tab_row, result("tab")["rows"])
+
+
+@table
+def tab_orders() -> Lines:
+    """What reading a list in place of a set changes, on this kernel."""
+    yield ["rule", "read as", "states", "right", "same choice as from the set"]
+    for row in result("tab")["orders"]:
+        yield [
+            row["rule"],
+            row["read"],
+            str(row["states"]),
+            percent(row["right"], row["states"]),
+            str(row["as_the_set"]),
+        ]
+
+
+@table
+def tab_load() -> Lines:
+    """What the tab loads, and how long that takes."""
+    found = result("tab")
+    load, large = found["load"], found["large"]
+    sizes = load["bytes"]
+    yield ["what", "value"]
+    yield ["model", f"{sizes['model.gguf'] / 1e6:.1f} MB, in {load['ranges']} ranges"]
+    yield ["runtime (wasm and script)", f"{(sizes['wllama.wasm'] + sizes['wllama.js']) / 1e6:.1f} MB"]
+    yield ["vocabulary, compressed", f"{load['vocabulary_gzip_bytes'] / 1e3:.0f} kB"]
+    yield ["from the click to the first decision's prompt", seconds(load["ms"] / 1000)]
+    yield ["of that: the model is here", seconds(load["model_ms"] / 1000)]
+    yield ["the runtime has read it", seconds((load["load_ms"] - load["model_ms"]) / 1000)]
+    yield ["its vocabulary is compared", seconds((load["check_ms"] - load["load_ms"]) / 1000)]
+    yield [f"{large['opcodes']:,} opcodes, compressed", f"{large['gzip_bytes'] / 1e6:.2f} MB"]
+    yield ["usable after", f"{large['usable_ms']:.0f} ms (the first time {large['first_usable_ms']:.0f})"]
+
+
 @table
 def planner() -> Lines:
     """How long the planner takes."""
