@@ -19,13 +19,17 @@ class Tab extends EventTarget {
     Object.assign(this, { config, worker: null, ready: false, waiting: new Map(), number: 0 });
   }
 
-  /** Load Python and the model into a worker of this tab. `file` is one that the visitor picked; else the one beside the page. */
+  /**
+   * Load Python and the model into a worker of this tab, and return the seconds that each took: `python`, `model`, `all`.
+   * @param {?File} file one that the visitor picked; else the one beside the page
+   */
   async load(file = null) {
     const missing = lacking();
     if (missing) throw new TabFault({ code: "browser", message: missing });
     this.worker ??= this.begin();
-    await this.say({ kind: "load", config: this.config, base: new URL("tab/", document.baseURI).href, file });
+    const seconds = await this.say({ kind: "load", config: this.config, base: new URL("tab/", document.baseURI).href, file });
     this.ready = true;
+    return seconds;
   }
 
   begin() {

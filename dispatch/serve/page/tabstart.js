@@ -50,7 +50,8 @@ export class TabStart {
     setText(this.fault, "");
     this.button.disabled = this.file.disabled = true;
     try {
-      await tab.load(file);
+      const { python, model, all } = await tab.load(file);
+      this.hub.say(`Loaded: Python in ${python.toFixed(1)} s, the model in ${model.toFixed(1)} s, all in ${all.toFixed(1)} s.`);
       this.hub.loaded();
     } catch (error) {
       this.bar.hidden = true;

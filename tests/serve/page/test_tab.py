@@ -155,8 +155,12 @@ def test_a_bundle_plays_a_picked_model_and_tells_what_is_wrong_with_others(
     page.get_by_role("link", name="Sessions").click()
     page.get_by_role("button", name="Start").click()
     wait_for_decisions(page, 1)
-    page.reload()
     kept = page.locator(".kept li")
+    page.workers[0].evaluate("() => { setTimeout(() => { throw new Error('no memory is left'); }); }")
+    expect(page.locator(".tabstart [role=alert]")).to_contain_text("has ended. Load it again")
+    expect(kept.nth(0)).to_contain_text("broken off")
+    visit.errors[:] = [error for error in visit.errors if "no memory is left" not in error]
+    page.reload()
     expect(kept.nth(0)).to_contain_text("broken off")
     expect(kept.nth(1)).to_contain_text("ended")
     with page.expect_download() as download:

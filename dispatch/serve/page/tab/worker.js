@@ -71,16 +71,25 @@ function tell(stage, done = 0, total = 0) {
 
 /** Load everything, Python and the model side by side. Where the model fails, Python stays for the next one. */
 async function load(config, base, file) {
-  state.python ??= loadPython(config, base);
+  const seconds = clock();
+  state.python ??= loadPython(config, base).then((python) => ({ python, seconds: seconds() }));
   state.python.catch(() => (state.python = null));
-  state.kernel = await loadModel(config, base, file);
-  const [python, kernel] = [await state.python, state.kernel];
+  const kernel = await loadModel(config, base, file);
+  const model = seconds();
+  state.kernel = kernel;
+  const { python, seconds: forPython } = await state.python;
   for (const [name, place] of Object.entries(config.opcodes)) state.opcodes[name] = kernel.opcodes(await bytesOf(base + place));
   tell("cartridges");
   const module = python.pyimport("dispatch.tab.program");
   state.program = module.begin(bridge(config, file), JSON.stringify(config.makers), JSON.stringify(config.versions), JSON.stringify(config.presets));
   for (const { session, text } of await keptLogs().catch(() => [])) takeKept(session, text);
-  return { tokens: kernel.size };
+  return { python: forPython, model, all: seconds() };
+}
+
+/** Return what tells the seconds since now. */
+function clock() {
+  const from = performance.now();
+  return () => (performance.now() - from) / 1000;
 }
 
 function takeKept(session, text) {
