@@ -4,6 +4,7 @@ import doctest
 import importlib.util
 import itertools
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -52,7 +53,7 @@ def test_the_tour_is_short() -> None:
 @pytest.mark.parametrize(("command", "expected"), CONSOLE.findall(README))
 def test_commands_of_readme_print_what_it_shows(smollm2_path: Path, command: str, expected: str) -> None:
     """A command gives the lines below it; `...` stands for any number of lines."""
-    done = subprocess.run([sys.executable, *command.split()], capture_output=True, text=True, check=True, cwd=ROOT)
+    done = subprocess.run([sys.executable, *shlex.split(command)], capture_output=True, text=True, check=True, cwd=ROOT)
     found = iter([line.rstrip() for line in done.stdout.splitlines()])
     skip = False
     for line in expected.splitlines():
