@@ -7,8 +7,8 @@ asks for something against what does not. Two questions more, on `dev` alone:
 - Does a learned null prompt (weights on the guide's requests, none negative, 1 in all) beat their mean? Five-fold
   cross-validation of the calibrated scores.
 - Do corrections help? A month of use: what the sets `cases` and `hints` teach stands at its beginning. The requests of
-  `more` come in an order by chance. Those of 20 that are answered wrongly are corrected, and learned from before the
-  next 20 come. Beside it what would have been right without corrections; three orders.
+  `more` come in an order by chance, 180 of them. Those of 20 that are answered wrongly are corrected, and learned from
+  before the next 20 come. Beside it what would have been right without corrections; two orders.
 
     python benchmarks/bench_learned.py [-m MODEL ...] [--out FILE]
 """
@@ -33,7 +33,7 @@ from kernel.learn.features import Features, features
 from kernel.learn.fit import Fit
 from kernel.prompt import explained
 
-BATCH, MONTHS = 20, 3
+BATCH, BATCHES, MONTHS = 20, 9, 2
 
 
 class Label(NamedTuple):
@@ -76,7 +76,8 @@ def held_out(found: Features, labels: list[Label]) -> dict[str, Any]:
     columns = found.labels([label.answer for label in labels])
     split, sets = (np.array([label[at] for label in labels]) for at in (1, 0))
     taught = np.concatenate([np.flatnonzero(split == "dev"), np.flatnonzero(split == "guide")])
-    fit = Fit(rows_of(found, taught), columns[taught], of_guide=int((split == "guide").sum()))
+    why = [labels[row].kind for row in taught.tolist()]
+    fit = Fit(rows_of(found, taught), columns[taught], of_guide=int((split == "guide").sum()), kinds=why)
     learned = fit.learned(fit.thresholds(fit.crossed()))
     test = np.flatnonzero(split == "test")
     everything, right, held, meant, before = np.arange(len(found.bodies)), [], [], [], []
@@ -135,7 +136,7 @@ def month(found: Features, labels: list[Label], seed: int) -> dict[str, Any]:
     np.random.default_rng(seed).shuffle(coming)
     first = answers(found, columns, known)
     now, without, corrected = first, [], []
-    for at in range(0, len(coming) - BATCH + 1, BATCH):
+    for at in range(0, BATCH * BATCHES, BATCH):
         part = np.array(coming[at : at + BATCH])
         without.append(int((first[part] == columns[part]).sum()))
         corrected.append(int((now[part] == columns[part]).sum()))
@@ -161,6 +162,7 @@ def measured(found: Features, labels: list[Label]) -> dict[str, Any]:
     return {
         "held_out": held_out(found, labels),
         "null": learned_null(found, labels),
+        "batch": BATCH,
         "months": [month(found, labels, seed) for seed in range(MONTHS)],
     }
 

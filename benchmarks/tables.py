@@ -174,6 +174,38 @@ def refused() -> Lines:
 
 
 @table
+def null_weights() -> Lines:
+    """What null prompts are worth with weights that are learned, beside their mean, on requests that were left out."""
+    yield ["model", "requests", "mean of the null prompts", "learned weights"]
+    for model, found in result("learned")["models"].items():
+        row = found["null"]
+        cells = best([right(row[n]) for n in ("mean", "learned")], [row[n]["correct"] for n in ("mean", "learned")])
+        yield [model, str(row["mean"]["cases"]), *cells]
+
+
+@table
+def months() -> Lines:
+    """How much of what comes is answered rightly without corrections and with them, by thirds of a month."""
+    yield ["model", "requests", "as it began", "with what was corrected", "first third", "second", "last", "corrected"]
+    for model, found in result("learned")["models"].items():
+        each = found["months"]
+        names = ("without", "corrected")
+        rows = {name: [sum(batch) for batch in zip(*(m[name] for m in each), strict=True)] for name in names}
+        asked = [found["batch"] * len(each)] * len(rows["without"])
+        third = -(-len(asked) // 3)
+        parts = [slice(at, at + third) for at in range(0, len(asked), third)]
+        cells = [" -> ".join(percent(sum(rows[name][part]), sum(asked[part])) for name in names) for part in parts]
+        total = [percent(sum(rows[name]), sum(asked)) for name in names]
+        yield [
+            model,
+            str(sum(asked) // len(each)),
+            *total,
+            *cells,
+            str(round(sum(m["corrections"] for m in each) / len(each))),
+        ]
+
+
+@table
 def rules_in_full() -> Lines:
     """Every row of eval.json and eval-several.json."""
     yield ["model", "set", "cases", "chance", "rule", "right (95 %)", "passes", "tokens"]

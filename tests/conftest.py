@@ -368,11 +368,11 @@ def made_up(model: str, opcodes: OpcodeSet, seed: int = 0) -> Learned:
         bias=random.normal(0, 0.5, n),
         null=random.normal(-3, 1, n),
         prior=0.8,
-        meant_state=random.normal(0, 0.1, k),
-        meant_signals=random.normal(0, 1, 3),
-        meant_bias=0.5,
-        words=np.array([1, 20], np.int32),
-        meant_words=random.normal(0, 1, 2),
+        meant_state=random.normal(0, 0.1, (k, 1)),
+        meant_signals=random.normal(0, 1, (3, 1)),
+        meant_bias=np.array([0.5]),
+        words=np.array([1, 20], np.int64),
+        meant_words=random.normal(0, 1, (2, 1)),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,12 +62,16 @@ def own_cases(cartridges: Sequence[Cartridge]) -> list[tuple[str, str]]:
     a request that stands in two sets with two answers is left out.
     """
     found: dict[str, set[str]] = {}
+    for case in _to_learn_from(cartridges):
+        if case.request and (case.answer or case.kind):
+            found.setdefault(case.request, set()).add(case.answer.strip())
+    return [(request, answers.pop()) for request, answers in found.items() if len(answers) == 1]
+
+
+def _to_learn_from(cartridges: Sequence[Cartridge]) -> Iterator[Case]:
     for cartridge in cartridges:
         for make in [*([cartridge.cases] if cartridge.cases else []), *cartridge.more_cases.values()]:
-            for case in make():
-                if case.split == "dev" and case.request and (case.answer or case.kind):
-                    found.setdefault(case.request, set()).add(case.answer.strip())
-    return [(request, answers.pop()) for request, answers in found.items() if len(answers) == 1]
+            yield from (case for case in make() if case.split == "dev")
 
 
 def file_cases(path: Path, known: Sequence[str]) -> list[tuple[str, str]]:
@@ -108,7 +112,7 @@ def lesson(
     """Read labelled requests to some cartridges with a model, and learn from them and from those of the guides.
 
     Raises:
-        UsageError: a cartridge explains no commands, scikit-learn is missing, or no request has an answer.
+        UsageError: a cartridge explains no commands, scipy is missing, or no request has an answer.
         ContextError, LogitsError, BackendError.
     """
     if odd := [c.name for c in cartridges if not c.guide or not c.takes_requests]:
@@ -126,7 +130,8 @@ def lesson(
     ]
     found = features(kernel, cases, progress)
     labels = found.labels([case.answer for case in cases])
-    fit = Fit(found, labels, of_guide=len(guide))
+    kinds = {case.request: case.kind for case in _to_learn_from(cartridges)}
+    fit = Fit(found, labels, of_guide=len(guide), kinds=[kinds.get(request, "") for request, _ in labelled])
     crossed = fit.crossed()
     thresholds = fit.thresholds(crossed)
     held = held_back(crossed, thresholds)

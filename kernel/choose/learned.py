@@ -9,8 +9,9 @@ The calibrated score is the prior: an opcode without a single labelled request h
 a matrix that stays the same, so as many of them as the state has dimensions hold all of it, and they are there anyway.
 `null` is the mean over the null prompts that were read when it was learned, so that they need not be read again.
 
-Whether anything is meant at all (`Evidence.meant`) is the log-odds of a logistic regression on the same state, on the
-ids of the request, and on three numbers: largest calibrated score, logarithm of the sum of all likelihood ratios,
+Whether anything is meant at all (`Evidence.meant`) is the log-odds of a multinomial logistic regression that tells what
+asks for something from each kind of what does not. It sees the same state, the ids of the request and the pairs of them
+that follow each other, and three numbers: largest calibrated score, logarithm of the sum of all likelihood ratios,
 probability of the best opcode.
 
 The file (see `kernel.trie.arrays`) holds numbers only. It says for which model, tokenizer and opcodes it was made, and
@@ -39,12 +40,15 @@ from kernel.text.vocabulary import Vocabulary
 from kernel.trie.arrays import Kind, read_arrays, write_arrays
 from kernel.trie.opcodes import OpcodeSet
 
-KIND = Kind(b"\x93CKLRNT\n", 1, "learned file", "learned", "learn it again")
+KIND = Kind(b"\x93CKLRNT\n", 2, "learned file", "learned", "learn it again")
 
 SUFFIX = ".learned"
 
 SIGNALS = 3
 """How many numbers stand beside the state and the ids of the request: top, total, share."""
+
+FOLLOWED = 20
+"""Bits of an id in the number of a pair; vocabularies are smaller."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +91,9 @@ class Learned:
         seen: int32, shape (k,): the ids whose logits are the state.
         weights: float64, shape (k, n); `bias` and `null`: float64, shape (n,).
         prior: how much calibrated scores count.
-        meant_state: float64, shape (k,); `meant_signals`: shape (SIGNALS,); `meant_bias`.
-        words: int32, shape (w,): ids of requests, in increasing order; `meant_words`: float64, shape (w,).
+        meant_state: float64, shape (k, kinds), for being meant against each kind of request that nothing answers;
+            `meant_signals`: shape (SIGNALS, kinds); `meant_bias`: shape (kinds,).
+        words: int64, shape (w,): ids of requests and pairs of them, see `terms`; `meant_words`: shape (w, kinds).
         thresholds: the evidence that it takes to choose.
         about: what it was learned from, for people.
     """
@@ -103,8 +108,8 @@ class Learned:
     prior: float
     meant_state: Floats
     meant_signals: Floats
-    meant_bias: float
-    words: NDArray[np.int32]
+    meant_bias: Floats
+    words: NDArray[np.int64]
     meant_words: Floats
     thresholds: Thresholds = field(default_factory=Thresholds)
     about: Mapping[str, Any] = field(default_factory=dict)
@@ -114,7 +119,8 @@ class Learned:
         """`b2:` and a hash of all numbers: equal ones decide alike."""
         digest = hashlib.blake2b(digest_size=16)
         numbers = (self.seen, self.weights, self.bias, self.null, self.meant_state, self.meant_signals, self.words)
-        for array in (*numbers, self.meant_words, np.array([self.prior, self.meant_bias, *self.head, *self.tail])):
+        ends = np.array([self.prior, *self.head, *self.tail])
+        for array in (*numbers, self.meant_words, self.meant_bias, ends):
             digest.update(np.ascontiguousarray(array).tobytes())
         return f"b2:{digest.hexdigest()}"
 
@@ -153,9 +159,9 @@ class Learned:
         """
         below = np.exp(scores - scores.max())
         signals = np.array([*gains(raw, self.null), 1 / below.sum()])
-        words = np.isin(self.words, np.asarray(request, np.int64))
-        found = state @ self.meant_state + signals @ self.meant_signals + self.meant_words[words].sum()
-        return float(found + self.meant_bias)
+        words = np.isin(self.words, terms(request))
+        against = state @ self.meant_state + signals @ self.meant_signals + self.meant_words[words].sum(axis=0)
+        return asked_for(against + self.meant_bias)
 
     def state(self, logits: NDArray[np.float32]) -> Floats:
         """Return the state out of the logits at `seen`."""
@@ -182,7 +188,7 @@ class Learned:
             "tail": np.asarray(self.tail, np.int32),
             "seen": self.seen,
             "words": self.words,
-            "numbers": np.array([self.prior, self.meant_bias, *self.meant_signals]),
+            "numbers": np.array([self.prior, *self.meant_bias, *np.ravel(self.meant_signals)]),
             "bias": self.bias,
             "null": self.null,
             "about": np.frombuffer(about, np.uint8),
@@ -215,14 +221,14 @@ class Learned:
             name: float(found[f"{name}_scale"][0]) * found[name].view("<f2").astype(np.float64)
             for name in ("weights", "meant_state", "meant_words")
         }
-        prior, meant_bias, *signals = found["numbers"].tolist()
+        numbers = found["numbers"]
         seen, bias, null, words = found["seen"], found["bias"], found["null"], found["words"]
-        k, n = len(seen), len(bias)
-        sizes = (len(null), len(wide["meant_state"]), len(wide["meant_words"]), len(signals))
-        if sizes != (n, k, len(words), SIGNALS) or not k or not n:
+        k, n, kinds = len(seen), len(bias), (len(numbers) - 1) // (1 + SIGNALS)
+        sizes = (len(null), len(wide["meant_state"]), len(wide["meant_words"]), len(numbers))
+        if sizes != (n, k * kinds, len(words) * kinds, 1 + kinds * (1 + SIGNALS)) or not k or not n or not kinds:
             raise ValueError(f"arrays of {k} ids and {n} opcodes, and of {sizes}")
-        numbers = (*wide.values(), bias, null, np.array([prior, meant_bias, *signals]))
-        if not all(np.isfinite(each).all() for each in numbers):
+        prior, of_kinds, signals = float(numbers[0]), numbers[1 : 1 + kinds], numbers[1 + kinds :]
+        if not all(np.isfinite(each).all() for each in (*wide.values(), bias, null, numbers)):
             raise ValueError("a number that is not finite")
         return cls(
             keys=keys,
@@ -233,14 +239,36 @@ class Learned:
             bias=bias,
             null=null,
             prior=prior,
-            meant_state=wide["meant_state"],
-            meant_signals=np.array(signals),
-            meant_bias=meant_bias,
+            meant_state=wide["meant_state"].reshape(k, kinds),
+            meant_signals=signals.reshape(SIGNALS, kinds),
+            meant_bias=of_kinds,
             words=words,
-            meant_words=wide["meant_words"],
+            meant_words=wide["meant_words"].reshape(len(words), kinds),
             thresholds=Thresholds.of(about.pop("thresholds")),
             about=about,
         )
+
+
+def asked_for(against: Floats) -> float:
+    """Return the log-odds of being meant at all, of those against each kind of request that nothing answers.
+
+    >>> round(asked_for(np.array([2.0])), 6), round(asked_for(np.log([3.0, 3.0])), 6) == round(float(np.log(1.5)), 6)
+    (2.0, True)
+    """
+    return -float(np.logaddexp.reduce(-against))
+
+
+def terms(request: Ids) -> NDArray[np.int64]:
+    """Return the ids of a request, and behind them the numbers of its pairs; its two ends have pairs as well.
+
+    Pairs tell "no need to stop" from "stop, no need to go on". The number of a pair is larger than any id.
+
+    >>> [int(n) if n < 1 << FOLLOWED else divmod(int(n), 1 << FOLLOWED) for n in terms((7, 9))]
+    [7, 9, (1, 9), (9, 11), (11, 0)]
+    """
+    ids = np.asarray(request, np.int64)
+    numbered = np.concatenate([[1], ids + 2, [0]])  # 1 begins, 0 ends
+    return np.concatenate([ids, numbered[:-1] << FOLLOWED | numbered[1:]])
 
 
 def centred(logits: NDArray[np.float32]) -> Floats:

@@ -1,20 +1,22 @@
-"""Fits what a learned file holds: a multinomial and a binary logistic regression, and thresholds by cross-validation.
+"""Fits what a learned file holds: two multinomial logistic regressions, and thresholds by cross-validation.
 
-The multinomial one is fitted with an offset: the calibrated scores, times a factor that is fitted as well, are the
-prior, and an L2 penalty pulls everything else towards zero. A command that no request asks for stays at its prior.
-scikit-learn (extra `[learn]`) is imported on use; deciding needs numpy only.
+The one for commands is fitted with an offset: the calibrated scores, times a factor that is fitted as well, are the
+prior, and an L2 penalty pulls everything else towards zero. A command that no request asks for stays at its prior. The
+other one tells requests that ask for something from each kind of those that do not: nonsense, what is beyond the
+commands, what is negated, what is vague have little in common. scipy is imported on use (the extra `[learn]`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel.choose.learned import Learned, centred
+from kernel.choose.learned import SIGNALS, Learned, asked_for, centred, terms
 from kernel.choose.outcome import Thresholds, gains
 from kernel.choose.rule import Floats
 from kernel.errors import UsageError
@@ -22,7 +24,7 @@ from kernel.learn.features import Features
 
 FOLDS = 5
 LEAST = 2
-"""A word counts that stands in so many labelled requests."""
+"""A word or pair of words counts that stands in so many labelled requests."""
 HELD_BACK = 0.04
 """Share of the requests answered rightly that thresholds may hold back where they are chosen."""
 UNSURE = 0.01
@@ -35,14 +37,14 @@ class Settings:
 
     Args:
         penalty: L2 on the weights of the multinomial regression, on a state of mean square 1.
-        cost: of an error in the binary one, against the same penalty.
+        cost: of an error in the one for what is meant, against the same penalty.
         state, words: how much these count there, beside signals of variance 1.
     """
 
-    penalty: float = 0.1
+    penalty: float = 0.03
     cost: float = 1.0
-    state: float = 3.0
-    words: float = 2.0
+    state: float = 5.0
+    words: float = 1.5
 
 
 @dataclass(frozen=True)
@@ -64,17 +66,25 @@ class Fit:
     Args:
         found: their features.
         labels: the column of each one's answer, -1 where nothing should answer it.
+        kinds: why nothing should answer a request, "" where nobody said; requests of a kind are told from what asks for
+            something by themselves.
         of_guide: so many of the last are the guide's own requests. They are the null prompts as well, which takes their
             likelihood off the null's mean, so they teach what is meant but not whether anything is.
 
     Raises:
-        UsageError: scikit-learn is not installed, or there is no request with an answer.
+        UsageError: scipy is not installed, or there is no request with an answer.
     """
 
     def __init__(
-        self, found: Features, labels: NDArray[np.intp], settings: Settings | None = None, of_guide: int = 0
+        self,
+        found: Features,
+        labels: NDArray[np.intp],
+        settings: Settings | None = None,
+        of_guide: int = 0,
+        kinds: Sequence[str] = (),
     ) -> None:
         self.found, self.labels, self.settings = found, labels, settings or Settings()
+        self.kinds = kinds or [""] * len(labels)
         self.asked = np.arange(len(labels)) < len(labels) - of_guide
         if not (labels >= 0).any():
             raise UsageError("there is no labelled request with an answer to learn from")
@@ -85,31 +95,32 @@ class Fit:
         """Fit all of it."""
         rows = np.arange(len(self.labels))
         prior, bias, weights = self._choice(rows)
-        scores = prior * self.calibrated + self.states @ weights + bias
         found = self.found
-        words, parts = self._meaning(rows, self._out_of_fold(rows, scores))
+        words, parts = self._meaning(rows)
         return Learned(
             found.keys, found.head, found.tail, found.seen, weights, bias, found.null, prior, *parts, *words,
             thresholds=thresholds or Thresholds(), about=about or {},
         )  # fmt: skip
 
-    def crossed(self, folds: int = FOLDS, seed: int = 0) -> Crossed:
+    def crossed(self) -> Crossed:
         """Return what fits say of requests that they have not seen."""
-        scores, meant = np.zeros_like(self.calibrated), np.full(len(self.labels), np.nan)
-        for inside, outside in self._folds(np.arange(len(self.labels)), folds, seed):
+        meant = np.full(len(self.labels), np.nan)
+        for inside, outside in self._folds() if (self.labels < 0).any() else ():
+            words, (state, signals, bias) = self._meaning(inside)
+            for row in outside.tolist():
+                against = self.states[row] @ state + self._signals(self.scores[row : row + 1], row)[0] @ signals + bias
+                against = against + words[1][np.isin(words[0], terms(self.found.requests[row]))].sum(axis=0)
+                meant[row] = asked_for(against)
+        return Crossed(self.scores, meant)
+
+    @cached_property
+    def scores(self) -> Floats:
+        """Scores of every request by a fit that has not seen it, float64, shape (rows, n)."""
+        out = np.zeros_like(self.calibrated)
+        for inside, outside in self._folds():
             prior, bias, weights = self._choice(inside)
-            scores[outside] = prior * self.calibrated[outside] + self.states[outside] @ weights + bias
-            if (self.labels[inside] < 0).any():
-                inner = self._out_of_fold(inside, prior * self.calibrated + self.states @ weights + bias)
-                words, (state, signals, bias_of) = self._meaning(inside, inner)
-                for row in outside.tolist():
-                    meant[row] = (
-                        self.states[row] @ state
-                        + (self._signals(scores[row : row + 1], row) @ signals)[0]
-                        + words[1][np.isin(words[0], self.found.requests[row])].sum()
-                        + bias_of
-                    )
-        return Crossed(scores, meant)
+            out[outside] = prior * self.calibrated[outside] + self.states[outside] @ weights + bias
+        return out
 
     def thresholds(self, crossed: Crossed) -> Thresholds:
         """Return the thresholds that hold back HELD_BACK of what cross-validation answers rightly."""
@@ -125,50 +136,29 @@ class Fit:
             top=None if meant is not None else Thresholds().top, meant=meant, margin=round(margin or 0.0, 4)
         )
 
-    def _folds(self, rows: NDArray[np.intp], folds: int, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    def _folds(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Return (inside, outside) rows of each fold, the requests of each answer spread over all."""
-        number, counts = np.zeros(len(rows), np.intp), dict[int, int]()
-        for at in np.random.default_rng(seed).permutation(len(rows)).tolist():
-            label = int(self.labels[rows[at]])
-            number[at] = counts.setdefault(label, len(counts)) % folds
+        number, counts = np.zeros(len(self.labels), np.intp), dict[int, int]()
+        for at in np.random.default_rng(0).permutation(len(self.labels)).tolist():
+            label = int(self.labels[at])
+            number[at] = counts.setdefault(label, len(counts)) % FOLDS
             counts[label] += 1
-        return [(rows[number != fold], rows[number == fold]) for fold in range(folds) if (number == fold).any()]
-
-    def _out_of_fold(self, rows: NDArray[np.intp], scores: Floats) -> Floats:
-        """Return scores, those of requests with an answer by fits that have not seen them."""
-        out = scores.copy()
-        answered = rows[self.labels[rows] >= 0]
-        for inside, outside in self._folds(answered, 3, 1):
-            if len(inside):
-                prior, bias, weights = self._choice(inside)
-                out[outside] = prior * self.calibrated[outside] + self.states[outside] @ weights + bias
-        return out
+        answered = self.labels >= 0
+        return [
+            (np.flatnonzero(number != fold), np.flatnonzero(number == fold))
+            for fold in range(FOLDS)
+            if (answered & (number != fold)).any() and (number == fold).any()
+        ]
 
     def _choice(self, rows: NDArray[np.intp]) -> tuple[float, Floats, Floats]:
         """Fit the multinomial regression; return the factor of the calibrated scores, the bias, and the weights."""
         rows = rows[self.labels[rows] >= 0]
         n, mean = self.calibrated.shape[1], self.states[rows].mean(axis=0)
         basis, scale = _basis(self.states[rows] - mean)
-        x, offset = (self.states[rows] - mean) @ basis / scale, self.calibrated[rows]
-        target = np.eye(n)[self.labels[rows]]
-        penalty = self.settings.penalty
-        asked = target.any(axis=0)
-
-        def loss(p: Floats) -> tuple[float, Floats]:
-            factor, bias, weights = p[0], p[1 : 1 + n] * asked, p[1 + n :].reshape(-1, n) * asked
-            scores = factor * offset + x @ weights + bias
-            total = np.logaddexp.reduce(scores, axis=1)
-            wrong = np.exp(scores - total[:, None]) - target
-            value = (total - (scores * target).sum(axis=1)).sum()
-            value += penalty / 2 * ((weights**2).sum() + (bias**2).sum())
-            steps = [(wrong.sum(axis=0) + penalty * bias) * asked, ((x.T @ wrong + penalty * weights) * asked).ravel()]
-            return float(value), np.concatenate([[(wrong * offset).sum()], *steps])
-
-        start = np.zeros(1 + n + x.shape[1] * n)
-        start[0] = 1.0
-        p = _optimize().minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 200}).x
-        weights = basis / scale @ (p[1 + n :].reshape(-1, n) * asked)
-        return float(p[0]), p[1 : 1 + n] * asked - mean @ weights, weights
+        x = (self.states[rows] - mean) @ basis / scale
+        factor, bias, own = multinomial(x, np.eye(n)[self.labels[rows]], self.settings.penalty, self.calibrated[rows])
+        weights = basis / scale @ own
+        return factor, bias - mean @ weights, weights
 
     def _signals(self, scores: Floats, rows: Any) -> Floats:
         """Return top, total and share of some requests, shape (rows, SIGNALS)."""
@@ -178,33 +168,40 @@ class Fit:
         return np.column_stack([np.array(pairs), 1 / below.sum(axis=1)])
 
     def _meaning(
-        self, rows: NDArray[np.intp], scores: Floats
-    ) -> tuple[tuple[NDArray[np.int32], Floats], tuple[Floats, Floats, float]]:
+        self, rows: NDArray[np.intp]
+    ) -> tuple[tuple[NDArray[np.int64], Floats], tuple[Floats, Floats, Floats]]:
         """Fit whether anything is meant; return (words, their weights) and (weights of state and signals, bias)."""
         rows = rows[self.asked[rows]]
-        nothing = self.labels[rows] < 0
-        if not nothing.any():
-            empty = np.zeros(0)
-            return (np.zeros(0, np.int32), empty), (np.zeros(self.states.shape[1]), np.zeros(3), 0.0)
+        kinds = [None if self.labels[row] >= 0 else self.kinds[row] for row in rows.tolist()]
+        names = sorted({kind for kind in kinds if kind is not None})
+        if not names:
+            width = self.states.shape[1]
+            return (np.zeros(0, np.int64), np.zeros((0, 1))), (
+                np.zeros((width, 1)),
+                np.zeros((SIGNALS, 1)),
+                np.zeros(1),
+            )
         words = self._words(rows)
-        bag = np.array([np.isin(words, self.found.requests[row]) for row in rows.tolist()], float)
-        signals = self._signals(scores[rows], rows)
+        bag = np.array([np.isin(words, terms(self.found.requests[row])) for row in rows.tolist()], float)
+        signals = self._signals(self.scores[rows], rows)
         mean, spread = signals.mean(axis=0), signals.std(axis=0) + 1e-9
         middle = self.states[rows].mean(axis=0)
         basis, scale = _basis(self.states[rows] - middle)
         how = self.settings
-        x = (self.states[rows] - middle) @ basis / scale
-        fitted = _linear_model().LogisticRegression(C=how.cost, max_iter=1000)
-        fitted.fit(np.hstack([how.state * x, (signals - mean) / spread, how.words * bag]), ~nothing)
-        weights, k = fitted.coef_[0], x.shape[1]
+        x = np.hstack(
+            [how.state / scale * (self.states[rows] - middle) @ basis, (signals - mean) / spread, how.words * bag]
+        )
+        target = np.array([[kind == name for name in (None, *names)] for kind in kinds], float)
+        _, bias, weights = multinomial(x, target, 1 / how.cost)
+        weights, k = weights[:, :1] - weights[:, 1:], basis.shape[1]  # for being asked, against each kind
         state = basis @ weights[:k] * (how.state / scale)
-        of_signals = weights[k : k + 3] / spread
-        bias = float(fitted.intercept_[0] - middle @ state - mean @ of_signals)
-        return (words, how.words * weights[k + 3 :]), (state, of_signals, bias)
+        of_signals = weights[k : k + SIGNALS] / spread[:, None]
+        own = bias[0] - bias[1:] - middle @ state - mean @ of_signals
+        return (words, how.words * weights[k + SIGNALS :]), (state, of_signals, own)
 
-    def _words(self, rows: NDArray[np.intp]) -> NDArray[np.int32]:
-        """Return the ids that stand in LEAST of the requests, in increasing order."""
-        every = [np.unique(np.asarray(self.found.requests[row], np.int32)) for row in rows.tolist()]
+    def _words(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return the ids and pairs that stand in LEAST of the requests, in increasing order of their numbers."""
+        every = [np.unique(terms(self.found.requests[row])) for row in rows.tolist()]
         ids, counts = np.unique(np.concatenate(every), return_counts=True)
         return ids[counts >= LEAST]
 
@@ -216,6 +213,40 @@ def _basis(states: Floats, most: int = 200) -> tuple[Floats, float]:
     return basis, float(np.sqrt((states**2).sum(axis=1).mean())) or 1.0
 
 
+def multinomial(
+    x: Floats, target: Floats, penalty: float, offset: Floats | None = None
+) -> tuple[float, Floats, Floats]:
+    """Fit a multinomial logistic regression; return the factor of the offset, the bias and the weights.
+
+    Classes of which there is no row keep a bias and weights of 0.
+
+    Args:
+        x: float64, shape (rows, k).
+        target: float64, shape (rows, n): 1 at the class of a row.
+        penalty: L2 on weights and bias.
+        offset: float64, shape (rows, n): scores to begin with, times a factor that is fitted too.
+    """
+    optimize = _optimize()
+    (rows, k), n = x.shape, target.shape[1]
+    seen = target.any(axis=0)
+    begin = np.zeros((rows, n)) if offset is None else offset
+
+    def loss(p: Floats) -> tuple[float, Floats]:
+        factor, bias, weights = p[0], p[1 : 1 + n] * seen, p[1 + n :].reshape(k, n) * seen
+        scores = factor * begin + x @ weights + bias
+        total = np.logaddexp.reduce(scores, axis=1)
+        wrong = np.exp(scores - total[:, None]) - target
+        value = (total - (scores * target).sum(axis=1)).sum()
+        value += penalty / 2 * ((weights**2).sum() + (bias**2).sum())
+        steps = [(wrong.sum(axis=0) + penalty * bias) * seen, ((x.T @ wrong + penalty * weights) * seen).ravel()]
+        return float(value), np.concatenate([[(wrong * begin).sum()], *steps])
+
+    start = np.zeros(1 + n + k * n)
+    start[0] = 1.0
+    p = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 150}).x
+    return float(p[0]), p[1 : 1 + n] * seen, p[1 + n :].reshape(k, n) * seen
+
+
 def _optimize() -> Any:
     try:
         from scipy import optimize
@@ -224,16 +255,8 @@ def _optimize() -> Any:
     return optimize
 
 
-def _linear_model() -> Any:
-    try:
-        from sklearn import linear_model
-    except ImportError as error:
-        raise _missing(error) from error
-    return linear_model
-
-
 def _missing(error: ImportError) -> UsageError:
-    return UsageError(f"to learn takes scikit-learn ({error}): install cartridge-kernel[learn]")
+    return UsageError(f"to learn takes scipy ({error}): install cartridge-kernel[learn]")
 
 
 def accuracy(scores: Floats, labels: Sequence[int] | NDArray[np.intp]) -> float:

@@ -120,7 +120,7 @@ def test_requests_for_nothing_are_of_all_kinds_in_both_halves(file: str, least: 
     counts = Counter((row.kind, row.split) for row in found)
     assert counts.keys() == set(itertools.product(KINDS, ("dev", "test")))
     assert min(counts.values()) >= 6
-    assert len({" ".join(said(row.request)) for row in found}) == len(found)
+    assert len({" ".join(said(row.request)) or row.request for row in found}) == len(found)
 
 
 @NONE

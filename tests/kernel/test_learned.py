@@ -67,11 +67,11 @@ def taught(kernel: Kernel, **changes: object) -> Learned:
         bias=np.zeros(n),
         null=found.null,
         prior=1.0,
-        meant_state=np.zeros(k),
-        meant_signals=np.zeros(3),
-        meant_bias=0.5,
-        words=np.array([3, 40], np.int32),
-        meant_words=np.array([0.25, -2.0]),
+        meant_state=np.zeros((k, 1)),
+        meant_signals=np.zeros((3, 1)),
+        meant_bias=np.array([0.5]),
+        words=np.array([3, 40], np.int64),
+        meant_words=np.array([[0.25], [-2.0]]),
         thresholds=Thresholds(top=None, meant=-1.0, margin=0.1),
         about={"answered": 1},
     )
@@ -95,7 +95,7 @@ def test_a_file_gives_back_what_was_written(kernel: Kernel, tmp_path: Path) -> N
     assert found.bias.tolist() == known.bias.tolist()
     assert np.abs(found.weights - known.weights).max() < 1e-3 * np.abs(known.weights).max()
     assert found.words.tolist() == [3, 40]
-    assert found.meant_words.tolist() == [0.25, -2.0]
+    assert found.meant_words.tolist() == [[0.25], [-2.0]]
     again = tmp_path / "y.learned"
     found.write(again)
     assert Learned.read(again, known.keys).fingerprint == found.fingerprint
@@ -208,14 +208,16 @@ def test_whether_anything_is_meant_depends_on_words_and_signals(kernel: Kernel) 
     prompt = kernel.ids(explained("It is dark", GUIDE))
     base = taught(kernel)
     ids = base.request(base.order((prompt.main, *prompt.rotations)) or ())
-    words = np.array(sorted({ids[0], ids[-1]}), np.int32)
-    learned = replace(base, words=words, meant_words=np.ones(len(words)), meant_signals=np.array([2.0, 0.0, -1.0]))
+    words = np.array(sorted({ids[0], ids[-1]}), np.int64)
+    learned = replace(
+        base, words=words, meant_words=np.ones((len(words), 1)), meant_signals=np.array([[2.0], [0.0], [-1.0]])
+    )
     decision = kernel.decide(Question(prompt, opcodes, learned=learned, judge=learned.thresholds))
     top = float(decision.scores.max())
     assert decision.evidence.top == pytest.approx(top)
     expected = 0.5 + len(words) + 2 * top - float(decision.shares.max())
     assert decision.evidence.meant == pytest.approx(expected)
-    quiet = replace(learned, meant_bias=0.5 - expected - 1.5)
+    quiet = replace(learned, meant_bias=np.array([0.5]) - expected - 1.5)
     held = kernel.decide(Question(prompt, opcodes, learned=quiet, judge=quiet.thresholds))
     assert (held.outcome.value, held.evidence.meant) == ("none", pytest.approx(-1.5))
 
@@ -316,6 +318,32 @@ def test_what_the_state_says_is_learned_and_holds_for_requests_that_were_not_see
     assert (crossed.meant[~answered] < thresholds.meant).mean() > 0.9
 
 
+def test_kinds_on_both_sides_of_what_asks_for_something_are_told_apart_kind_by_kind(tmp_path: Path) -> None:
+    """On one line of states what asks lies in the middle: one log-odds cannot part it, one against each kind can."""
+    labels = np.where(np.arange(150) % 3, -1, 0)
+    kinds = ["", "low", "high"] * 50
+    found = made_up(labels, n=2)
+    place = np.array([0.0, -4.0, 4.0] * 50) + np.random.default_rng(3).normal(0, 0.5, 150)
+    line = np.outer(place, np.arange(24) - 11.5).astype(np.float32)
+    found = replace(found, states=line, requests=((7, 8),) * 150)
+    asked = labels >= 0
+
+    def parted(fit: Fit) -> float:
+        meant = fit.crossed().meant
+        return float((meant[asked][:, None] > meant[~asked][None, :]).mean())
+
+    assert parted(Fit(found, labels)) < 0.8
+    assert parted(Fit(found, labels, kinds=kinds)) > 0.95
+    learned = Fit(found, labels, kinds=kinds).learned()
+    learned.write(tmp_path / "x.learned")
+    again = Learned.read(tmp_path / "x.learned", found.keys)
+    assert again.meant_state.shape == (24, 2)
+    scores = np.zeros(2)
+    state = line[4].astype(float)
+    one, other = (each.meant((7, 8), found.raw[4], scores, state) for each in (learned, again))
+    assert one == pytest.approx(other, abs=0.05)
+
+
 def test_a_fit_decides_as_its_file_does(tmp_path: Path) -> None:
     """Prior, weights and bias of the whole fit, written, read, applied to the requests that it was fitted to."""
     labels = np.arange(100) % 5 - 1
@@ -340,7 +368,7 @@ def test_an_opcode_without_a_request_stays_at_its_prior() -> None:
     assert learned.bias[3] == 0.0
     assert np.abs(learned.weights[:, 0]).max() > 0
     assert learned.thresholds == Thresholds()
-    assert learned.meant_bias == 0.0
+    assert learned.meant_bias.tolist() == [0.0]
 
 
 def test_without_an_answered_request_there_is_nothing_to_learn() -> None:
