@@ -183,7 +183,7 @@ class Learned:
     def write(self, path: Path) -> None:
         """Write the file; raises StoreError where that cannot be."""
         about = json.dumps({"thresholds": self.thresholds.as_json(), **self.about}, sort_keys=True).encode()
-        arrays = {
+        arrays: dict[str, NDArray[Any]] = {
             "head": np.asarray(self.head, np.int32),
             "tail": np.asarray(self.tail, np.int32),
             "seen": self.seen,
