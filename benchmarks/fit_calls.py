@@ -34,16 +34,17 @@ from kernel.tools.signs import NAMES, signs
 SETS = ("simple_python", "live_simple", "live_multiple")
 LONGEST = 500
 """Characters of a request that is read for this."""
-PENALTY = 10.0
+PENALTY = 30.0
 FOLDS = 5
 PRIOR: dict[Kind, dict[str, float]] = {
     Kind.NUMBER: {
-        "best": 0.6, "gain": 0.35, "contrast": 1.0, "near name": 2.0, "near about": 0.4, "example": -2.0, "out": -1.0,
+        "best": 0.6, "gain": 0.35, "contrast": 1.0, "near name": 2.0, "near about": 0.4, "example": -2.0, "out": -2.0,
     },
     Kind.STRING: {
-        "best": 0.6, "gain": 0.1, "contrast": 0.7, "quote": 2.0, "name": 1.0, "clause": -1.0, "example": -2.0,
-        "long": 0.5, "near name": 0.3, "near about": 0.4, "of name": -2.5, "of about": 0.5,
-        "out": 3.0, "out spoken": -1.5,
+        "best": 0.6, "gain": 0.3, "contrast": 0.7, "quote": 2.5, "name": 0.5, "clause": -1.0, "example": -2.5,
+        "long": 0.5, "near name": 1.0, "near about": 0.4, "of name": -3.0, "of about": 0.5,
+        "first": -2.0, "part": -2.5, "said": 2.0,
+        "out": 2.6, "out spoken": -2.0,
     },
     Kind.LISTED: {"best": 0.4, "gain": 0.5, "contrast": 0.4, "said": 3.0, "yes": 2.0, "out": 1.0},
     Kind.OTHER: {"best": 0.3, "gain": 0.2, "contrast": 0.4, "list": 1.0, "long": 0.3, "near name": 0.4, "out": 2.5},
@@ -169,8 +170,9 @@ def _weights(rows: Sequence[Row], kind: Kind) -> Floats:
             slope = slope - (mine / (mine.sum() + 1e-12) - shares) @ scaled
         return total, slope
 
-    # words of a field in the request never speak for leaving it out, nor that a description names a value for the value
-    most = {"out spoken": 0.0, "out about": 0.0, "example": -0.5}
+    # words of a field in the request never speak for leaving it out, nor that a description names a value for it; many
+    # answers accept a value as well as none, so leaving out is not made stronger than it was believed to be
+    most = {"out spoken": 0.0, "out about": 0.0, "example": -2.0, "said": 3.0, "out": PRIOR[kind].get("out", 0.0)}
     bounds = [(None, most[name] * spread[at] if name in most else None) for at, name in enumerate(NAMES)]
     best: Floats = minimize(loss, prior * spread, bounds=bounds, jac=True, method="L-BFGS-B").x
     weights: Floats = best / spread

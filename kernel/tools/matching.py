@@ -42,7 +42,7 @@ def matches(request: str, opcodes: Sequence[type[SchemaOpcode]]) -> list[Match]:
     >>> tools = [SchemaOpcode.declare(name, {"description": about}) for name, about in
     ...     (("get_weather", "Get the weather."), ("play_song", "Play a song."))]
     >>> [round(match.score, 1) for match in matches("how is the weather in Rome?", tools)]
-    [1.6, 0.0]
+    [2.6, 0.0]
     """
     words = [_words(opcode) for opcode in opcodes]
     spread = Counter(word for each in words for word in set().union(*each))

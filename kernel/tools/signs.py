@@ -8,7 +8,6 @@ the published cases was among them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -22,29 +21,26 @@ from kernel.tools.weights import WEIGHTS
 NAMES = (
     "best", "gain", "contrast",
     *(source.value for source in Source),
-    "words", "long", "near name", "near about", "of name", "of about", "said", "yes", "place",
+    "words", "long", "near name", "near about", "of name", "of about", "said", "first", "part", "yes", "place",
     "out", "out spoken", "out about",
 )  # fmt: skip
 """The signs. `best`, `gain`, `contrast`: the log-probability less that of the best candidate, less that behind the line
 to compare with, and the share of the field's line in all lines. `near`: a word of the field's name or description
-stands beside the candidate; `of`: it is in the candidate. `said`: the
-request has all words of the candidate. `out`: the field is left out, and whether the request has
-words of it all the same."""
+stands beside the candidate; `of`: it is made of such words. `said`: the request has all words of what the schema names;
+`first`: the request begins with it; `part`: it is a part of a longer name. `out`: the field is left out, and whether
+the request has words of it all the same."""
 
-EMPTY_WORDS = LITTLE | {
-    "name",
-    "number",
-    "value",
-    "type",
-    "e",
-    "g",
-    "eg",
-    "such",
-    "default",
-    "optional",
-    "string",
-    "specific",
-}
+_EMPTY = (
+    "name number value type e g eg such default optional string specific calculate compute find get determine retrieve "
+    "fetch give show tell provide return given want need help know use"
+)
+EMPTY_WORDS = LITTLE | frozenset(_EMPTY.split())
+"""Words that say nothing of what is asked for."""
+ENDING = re.compile(r"(?<=\w{3})(?:ations?|ions?|ings?|ments?|ers?|ors?|ed|es|ly|s|e)$")
+HALVES = {"first", "last", "given", "famil", "surnam", "middl"}
+"""Words of fields that want a part of a name."""
+FULL = re.compile(r"\b[A-Z][\w'\u2019&.-]*(?: (?:of (?:the )?)?[A-Z][\w'\u2019&-]*)+")
+"""Words with capitals beside each other."""
 BEFORE, BEHIND = 3, 2
 """Words around a candidate that count as near."""
 
@@ -66,7 +62,7 @@ def signs(request: str, field: Field, evidence: Evidence) -> Floats:
     lines = np.vstack([asked, general, evidence.others])
     found[:-1, column["contrast"]] = asked - np.logaddexp.reduce(lines, axis=0)
     name, about = set(stems(field.name)), set(stems(field.about))
-    spoken = set(stems(request))
+    spoken, names = set(stems(request)), full_names(request)
     for row, each in zip(found, evidence.candidates, strict=False):
         row[column[each.source.value]] = 1
         text = each.text.strip('"')
@@ -75,14 +71,37 @@ def signs(request: str, field: Field, evidence: Evidence) -> Floats:
         row[column["long"]] = np.log1p(len(text))
         row[column["near name"]] = _near(request, each, name)
         row[column["near about"]] = _near(request, each, about)
-        row[column["of name"]] = any(word in name for word in inner)
+        row[column["of name"]] = bool(inner) and all(word in name for word in inner)
+        row[column["first"]] = each.begin == 0
+        row[column["part"]] = not name & HALVES and any(
+            a <= each.begin < each.end <= b and (a, b) != (each.begin, each.end) for a, b in names
+        )
         row[column["of about"]] = sum(word in about for word in inner) / max(1, len(inner))
-        row[column["said"]] = bool(inner) and all(word in spoken for word in inner)
+        row[column["said"]] = each.begin < 0 and bool(inner) and all(word in spoken for word in inner)
         row[column["yes"]] = each.text == "true"
+        if each.source is Source.EXAMPLE:  # it stands in the field's line, so what that makes likelier says nothing
+            row[[column[sign] for sign in ("gain", "contrast", "of about")]] = 0
         row[column["place"]] = max(0, each.begin) / max(1, len(request))
     found[-1, column["out"]] = 1
     found[-1, column["out spoken"]] = any(word in spoken for word in name)
     found[-1, column["out about"]] = sum(word in spoken for word in about) / max(1, len(about))
+    return found
+
+
+def full_names(request: str) -> list[tuple[int, int]]:
+    """Return where names of several words begin and end; the word that begins a sentence belongs to none.
+
+    >>> text = "Is Serena Williams at the Museum of Art?"
+    >>> [text[a:b] for a, b in full_names(text)]
+    ['Serena Williams', 'Museum of Art']
+    """
+    found = []
+    for match in FULL.finditer(request):
+        begin = match.start()
+        if not request[:begin].strip() or request[:begin].rstrip()[-1] in ".!?:":
+            begin = request.index(" ", begin) + 1
+        if " " in request[begin : match.end()]:
+            found.append((begin, match.end()))
     return found
 
 
@@ -104,11 +123,9 @@ def _near(request: str, candidate: Candidate, wanted: set[str]) -> float:
 def stems(text: str) -> list[str]:
     """Return the words of a text without common endings, those that say nothing left out.
 
-    >>> stems("the departureDates of cities")
-    ['departure', 'dat', 'citi']
+    >>> stems("the departureDates of inventions, invented")
+    ['departur', 'dat', 'invent', 'invent']
     """
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).lower()
-    found: Sequence[str] = re.findall(r"[^\W_]+", spaced)
-    return [
-        re.sub(r"(?:ing|ed|es|s)$", "", word) if len(word) > 4 else word for word in found if word not in EMPTY_WORDS
-    ]
+    found: list[str] = re.findall(r"[^\W_]+", spaced)
+    return [ENDING.sub("", word) if len(word) > 4 else word for word in found if word not in EMPTY_WORDS]
