@@ -125,6 +125,8 @@ class Program:
                 return self._act(action, body)
             case ["api", "s", name, *rest] if method == "GET":
                 return told(self._read(name), rest, asked)
+            case ["api", "s", _, "d", _, "again"]:
+                raise ConflictError("a tab does not decide again; save the log, and use replay --decide")
         raise NotThereError(f"a tab has nothing at {place[:200]!r}")
 
     def _listed(self) -> Json:

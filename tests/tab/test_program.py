@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from dispatch.log.replay import replay
 from dispatch.log.report import Verdict
 from dispatch.session.recorded import replayed_cartridge
 from dispatch.tab.program import Program
-from dispatch.tab.zipped import reached, zipped
+from dispatch.tab.zipped import WHEN, zipped
 from kernel.errors import CartridgeError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -162,6 +164,7 @@ def test_every_line_is_kept_where_a_reload_does_not_reach(bridge: Any, tmp_path:
         ("POST", "/api/live/start", {}, 400, "cartridges"),
         ("POST", "/api/live/play", {"session": "live:9"}, 404, "no live session"),
         ("POST", "/api/bench/run", {}, 404, "nothing at"),
+        ("POST", "/api/s/live%3A1/d/1/again", {}, 409, "replay --decide"),
     ],
 )
 def test_what_cannot_be_answered_is_said_in_a_sentence(
@@ -230,13 +233,15 @@ def test_what_was_not_packed_is_refused_by_its_field(
     assert words in error["message"]
 
 
-def test_the_python_of_a_tab_needs_no_numpy(tmp_path: Path) -> None:
-    """Unpacked alone, with numpy and everything else that a tab has not out of reach, it plays and verifies a game."""
-    import zipfile
+@pytest.fixture(scope="module")
+def archive() -> zipfile.ZipFile:
+    """The Python of a tab that plays Tetris."""
+    return zipfile.ZipFile(io.BytesIO(zipped("cartridges.tetris")))
 
-    archive = tmp_path / "program.zip"
-    archive.write_bytes(zipped("cartridges.tetris"))
-    zipfile.ZipFile(archive).extractall(tmp_path / "program")
+
+def test_the_python_of_a_tab_needs_no_numpy(archive: zipfile.ZipFile, tmp_path: Path) -> None:
+    """Unpacked alone, with numpy and everything else that a tab has not out of reach, it plays and verifies a game."""
+    archive.extractall(tmp_path / "program")
     code = """
 import asyncio, json, sys
 for name in ("numpy", "llama_cpp", "llguidance", "filelock", "platformdirs", "starlette", "typer"):
@@ -266,12 +271,14 @@ def test_a_cartridge_that_imports_what_a_tab_has_not_is_refused() -> None:
         zipped("cartridges.frozenlake")
 
 
-def test_the_zip_holds_the_modules_as_they_stand() -> None:
-    """Nothing is written twice: each file is the one of this project, and equal files make an equal zip."""
-    found = reached("cartridges.tetris")
-    assert found["cartridges.tetris.engine"] == ROOT / "cartridges" / "tetris" / "engine.py"
-    assert "kernel.api" not in found
-    assert zipped("cartridges.tetris") == zipped("cartridges.tetris")
+def test_the_zip_holds_the_modules_as_they_stand(archive: zipfile.ZipFile) -> None:
+    """Nothing is written twice: each file is one of this project, and no file brings the time of its making along."""
+    names = archive.namelist()
+    assert {"cartridges/tetris/engine.py", "kernel/shape/parameters.py", "dispatch/log/writer.py"} <= set(names)
+    assert not {"kernel/api.py", "dispatch/session/model_player.py"} & set(names)
+    for name in names:
+        assert archive.read(name) == (ROOT / name).read_bytes()
+    assert {each.date_time for each in archive.infolist()} == {WHEN}
 
 
 def test_columns_tell_the_same_with_numpy_and_without() -> None:

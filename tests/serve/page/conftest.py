@@ -46,7 +46,13 @@ def browser_script() -> ModuleType:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def more_switches() -> tuple[str, ...]:
+    """Further switches of the browser; a module may have its own."""
+    return ()
+
+
+@pytest.fixture(scope="module")
+def browser(more_switches: tuple[str, ...]) -> Iterator[Browser]:
     """The Chromium, Chrome or Edge of this machine; ended with the module, for its event loop runs in this thread until
     then, and tests elsewhere could start none."""
     path = browser_script().found()
@@ -57,7 +63,9 @@ def browser() -> Iterator[Browser]:
         pytest.skip(said)
     with sync_playwright() as playwright:
         root = hasattr(os, "geteuid") and os.geteuid() == 0
-        made = playwright.chromium.launch(executable_path=path, args=SWITCHES, chromium_sandbox=not root)
+        made = playwright.chromium.launch(
+            executable_path=path, args=[*SWITCHES, *more_switches], chromium_sandbox=not root
+        )
         yield made
         made.close()
 

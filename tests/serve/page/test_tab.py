@@ -16,7 +16,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,6 +31,12 @@ from kernel.models import browser as parts
 ROOT = Path(__file__).resolve().parents[3]
 LOADING_MS = 120_000
 """Python and a model take seconds, and on a machine that is busy many."""
+
+
+@pytest.fixture(scope="module")
+def more_switches() -> tuple[str, ...]:
+    """WebAssembly is compiled once, not a second time for speed: a visit is over before that would be worth it."""
+    return ("--js-flags=--liftoff-only",)
 
 
 @pytest.fixture(scope="module")
@@ -117,16 +122,15 @@ def of_one_origin(requests: list[str], address: str) -> bool:
     return all(url.startswith((f"{address}/", "blob:", "data:")) for url in requests)
 
 
-def test_a_bundle_plays_a_picked_model_and_tells_what_is_wrong_with_others(
+def test_a_bundle_plays_a_picked_model_and_keeps_its_log(
     bundle: Path,
     static: Callable[[Path], str],
     window: Callable[..., Any],
     tiny_models: dict[str, Path],
-    tools: SimpleNamespace,
     tmp_path: Path,
 ) -> None:
-    """From a plain static server: nothing is asked for before a file is picked; a cut file and one of another
-    vocabulary are told in sentences; the right one plays five pieces, and the saved log verifies."""
+    """From a plain static server: nothing is asked for before a file is picked, a cut one is told in a sentence; the
+    right one plays five pieces, and the saved log verifies. A worker that ends, and a reload, leave the log."""
     address = static(bundle)
     visit = window(address)
     requests = watched(visit.page)
@@ -135,12 +139,8 @@ def test_a_bundle_plays_a_picked_model_and_tells_what_is_wrong_with_others(
     right = tiny_models["llama"]
     cut = tmp_path / "cut.gguf"
     cut.write_bytes(right.read_bytes()[: right.stat().st_size // 2])
-    other = tmp_path / "other.gguf"
-    tools.write_model(other, "llama", pre="qwen2")
-    fault = page.locator(".tabstart [role=alert]")
-    for wrong, words in ((cut, "cut"), (other, "vocabulary")):
-        pick(page, wrong)
-        expect(fault).to_contain_text(words, timeout=LOADING_MS)
+    pick(page, cut)
+    expect(page.locator(".tabstart [role=alert]")).to_contain_text("cut", timeout=LOADING_MS)
     pick(page, right)
     wait_for_decisions(page, 5)
     stopped(page)
@@ -200,7 +200,7 @@ def test_without_webassembly_the_page_says_what_to_do(
 def test_the_first_view_is_fit_for_everybody(
     bundle: Path, static: Callable[[Path], str], window: Callable[..., Any], axe: str
 ) -> None:
-    """At three widths, light and dark: axe finds nothing, and nothing is wider than the window."""
+    """At three widths, light and dark: nothing is wider than the window, and axe finds nothing."""
     page = window(static(bundle)).go()
     page.evaluate(axe + ";0")
     for scheme in ("light", "dark"):
@@ -208,20 +208,27 @@ def test_the_first_view_is_fit_for_everybody(
             page.emulate_media(color_scheme=scheme)
             page.set_viewport_size({"width": width, "height": 700})
             assert page.evaluate("document.documentElement.scrollWidth") <= width
-            assert page.evaluate("axe.run(document)")["violations"] == []
+        assert page.evaluate("axe.run(document)")["violations"] == []
 
 
 @pytest.mark.slow
 @pytest.mark.model
 def test_a_click_loads_smollm2_and_plays_in_the_tab(
-    fetched: None, serve: Callable[..., Any], smollm2_path: Path, window: Callable[..., Any], tmp_path: Path
+    fetched: None,
+    serve: Callable[..., Any],
+    smollm2_path: Path,
+    tiny_models: dict[str, Path],
+    window: Callable[..., Any],
+    tmp_path: Path,
 ) -> None:
-    """`serve --tab`: five pieces by a model out of the cache folder; the saved log verifies, and the model takes what
-    the planner marked as best."""
+    """`serve --tab`: a file of another vocabulary is told in a sentence; five pieces by the model out of the cache
+    folder; the saved log verifies, and the model takes what the planner marked as best."""
     server = serve("--tab", "tetris")
     visit = window(server.address)
     requests = watched(visit.page)
     page = visit.go()
+    pick(page, tiny_models["llama"])
+    expect(page.locator(".tabstart [role=alert]")).to_contain_text("vocabulary", timeout=LOADING_MS)
     page.get_by_role("button", name="Load smollm2").click()
     wait_for_decisions(page, 5)
     stopped(page)
