@@ -103,7 +103,7 @@ def test_on_slippery_ice_equal_seeds_slip_equally() -> None:
     assert walk(started(lake(slippery=True), 5)) != walk(other)
 
 
-@pytest.mark.parametrize("slippery", [False, True])
+@pytest.mark.parametrize("slippery", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_the_lake_keeps_the_contract(slippery: bool) -> None:
     """The public checker finds nothing wrong."""
     report = check_cartridge(lake(slippery=slippery), steps=200, seeds=(0,))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -86,13 +87,19 @@ def paths(opcodes: OpcodeSet) -> dict[int, tuple[int, ...]]:
     return out
 
 
+def in_both_forms(names: Sequence[str]) -> Iterator[Any]:
+    """Yield every vocabulary in one form, which alternates, and in the other one among the slow tests."""
+    for number, name in enumerate(names):
+        for place, form in enumerate(FORMS):
+            yield pytest.param(name, form, marks=() if number % len(FORMS) == place else pytest.mark.slow)
+
+
 def test_the_list_of_vocabularies_is_whole(vocab_ggufs: dict[str, Path]) -> None:
     """What set-up keeps is what is tested here."""
     assert sorted(vocab_ggufs) == NAMES
 
 
-@pytest.mark.parametrize("form", list(FORMS))
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in REFUSED])
+@pytest.mark.parametrize(("name", "form"), list(in_both_forms([name for name in NAMES if name not in REFUSED])))
 def test_every_opcode_is_exact_and_chosen_when_it_is_wanted(
     load: Callable[[str], Vocabulary], name: str, form: str
 ) -> None:

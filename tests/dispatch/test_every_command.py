@@ -214,7 +214,9 @@ PATHS = {
 }
 
 
-@pytest.mark.parametrize("kind", PATHS)
+@pytest.mark.parametrize(
+    "kind", [k if k in ("nowhere", "a folder") else pytest.param(k, marks=pytest.mark.slow) for k in PATHS]
+)
 def test_paths_that_are_none_end_in_one_line(place: Path, forked: Forked, kind: str) -> None:
     """Kind: a path that cannot be read or written, a folder for a file, a file for a folder; for every path."""
     (place / "folder").mkdir()

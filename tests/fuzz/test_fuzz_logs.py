@@ -234,7 +234,7 @@ def test_every_kind_of_log_verifies_as_it_was_written(logs: list[Path]) -> None:
         assert replay(log, make_cartridge).sentence.startswith("verified"), log.name
 
 
-@pytest.mark.parametrize("case", range(60))
+@pytest.mark.parametrize("case", range(30))
 def test_a_spoiled_log_ends_in_a_verdict(logs: list[Path], tmp_path: Path, case: int) -> None:
     """The kind: lines are deleted, doubled, swapped; fields deleted, changed, added; all sealed anew. Or bytes."""
     rng = random.Random(f"{SEED} {case}")

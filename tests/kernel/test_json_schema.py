@@ -124,7 +124,7 @@ small = scalars() | unions(scalars())
 finite = small | arrays() | objects(small) | unions(small | objects(scalars()))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(finite)
 def test_the_texts_of_a_finite_schema_are_those_of_brute_force(drawn: Drawn) -> None:
     """Every candidate that jsonschema accepts has its text, and there is no other text."""

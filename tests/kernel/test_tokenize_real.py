@@ -101,7 +101,7 @@ AT_HAND = sorted(path.stem.removeprefix("ggml-vocab-") for path in VOCABS.glob("
 
 @pytest.mark.parametrize("name", AT_HAND or ["none"])
 @given(data=st.data())
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_texts_together_have_the_ids_of_each_alone(
     name: str, data: st.DataObject, load: Callable[[str], Vocabulary], monkeypatch: pytest.MonkeyPatch
 ) -> None:
