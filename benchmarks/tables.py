@@ -521,6 +521,18 @@ def many() -> Lines:
 
 
 @table
+def mcp() -> Lines:
+    """Requests to a live server, and next steps of goals."""
+    yield ["model", "requests done", "next step right", "ended when all was done", "went on when it was not"]
+    for row in result("mcp")["results"]:
+        done, goals = [each["done"] for each in row["requests"]], row["goals"]
+        ends = [each["hit"] for each in goals if each["right"] == "halt"]
+        steps = [each["hit"] for each in goals if each["right"] != "halt"]
+        counts = [f"{sum(some)} of {len(some)}" for some in (done, ends + steps, ends, steps)]
+        yield [row["model"], *counts]
+
+
+@table
 def literals() -> Lines:
     """How often everybody is right among a thousand names, and how fast."""
     names = who_played("decision-literals")
