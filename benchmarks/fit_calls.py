@@ -41,9 +41,9 @@ PRIOR: dict[Kind, dict[str, float]] = {
         "best": 0.6, "gain": 0.35, "contrast": 1.0, "near name": 2.0, "near about": 0.4, "example": -2.0, "out": -2.0,
     },
     Kind.STRING: {
-        "best": 0.6, "gain": 0.3, "contrast": 0.7, "quote": 2.5, "name": 0.5, "clause": -1.0, "example": -2.5,
+        "best": 0.6, "gain": 0.3, "contrast": 0.7, "quote": 2.5, "name": 1.3, "clause": -1.0, "example": -2.5,
         "long": 0.5, "near name": 1.0, "near about": 0.4, "of name": -3.0, "of about": 0.5,
-        "first": -2.0, "part": -2.5, "said": 2.0,
+        "first": -4.0, "part": -2.5, "said": 2.0,
         "out": 2.6, "out spoken": -2.0,
     },
     Kind.LISTED: {"best": 0.4, "gain": 0.5, "contrast": 0.4, "said": 3.0, "yes": 2.0, "out": 1.0},

@@ -17,7 +17,7 @@ SHARED = 3.0
 TURNED = 0.7
 """Nats that it costs when a number of an earlier field stands behind that of a later one: `a=1, b=-3`."""
 
-BEST = 4
+BEST = 8
 """Candidates of a field that come into question."""
 
 MOST = 5_000
