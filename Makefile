@@ -14,7 +14,7 @@ help:
 	@echo 'make test-all  the same with the tests that take minutes'
 	@echo 'make setup     .venv, pinned packages, llama.cpp, the model smollm2; quick when done already'
 	@echo 'make setup-browser  a headless Chromium for the tests of the page, where apt is at hand'
-	@echo 'make browser   what the page needs to run a model in the tab: pinned packages of npm, into your cache folder'
+	@echo 'make browser   what the page needs to run a model in the tab: pinned packages of npm and PyPI, into your cache folder'
 	@echo 'make setup-mcp  MCP servers that others wrote, from npm, for the tests that start them'
 	@echo 'make clean     remove all that setup made here; models stay in your cache folder'
 	@echo 'make lock      resolve uv.lock and requirements.txt anew after a change of pyproject.toml (needs uv)'

@@ -443,6 +443,19 @@ def tab_load() -> Lines:
 
 
 @table
+def tab_page() -> Lines:
+    """What Python adds to the model in the tab."""
+    found = result("tab-page")
+    sizes = found["bytes"]
+    yield ["what", "value"]
+    yield ["Python, its packages and the program", f"{sizes['python'] / 1e6:.1f} MB"]
+    yield ["the page itself", f"{sizes['page'] / 1e6:.2f} MB"]
+    yield ["Python is there, from the click", seconds(found["python_s"])]
+    yield ["all is there, from the click", seconds(found["all_s"])]
+    yield ["planner, a decision", f"{found['planner_ms']:.0f} ms"]
+
+
+@table
 def planner() -> Lines:
     """How long the planner takes."""
     yield ["opcodes", "part", "median", "p99"]
