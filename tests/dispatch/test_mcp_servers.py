@@ -22,14 +22,20 @@ from dispatch.log.reader import LogReader
 from dispatch.log.replay import replay
 from dispatch.log.report import Verdict
 from dispatch.log.writer import LogWriter
-from dispatch.session.header import header
+from dispatch.session.header import By, header
+from dispatch.session.model_player import ModelPlayer
 from dispatch.session.players import Choice
 from dispatch.session.recorded import make_cartridge
 from dispatch.session.session import Session
 from dispatch.session.situation import Situation
+from dispatch.wire.form import form
+from dispatch.wire.wire import Wire
+from kernel.api import Kernel
+from kernel.choose.rule import Rule, RuleName
 from kernel.contract import Cartridge
 from kernel.errors import ActionFailedError
 from kernel.opcode import Instruction
+from kernel.tools.caller import PRIOR
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = ROOT / ".cache" / "mcp" / "node_modules"
@@ -139,6 +145,38 @@ def test_requests_read_list_and_write_files_in_the_folder_and_nothing_outside(
     assert after == before | {notes / "eggs.txt": b"a dozen\n"}
     report = replay(tmp_path / "log", make_cartridge)
     assert (report.verdict, report.decisions) == (Verdict.VERIFIED, 5)
+
+
+@pytest.mark.model
+@pytest.mark.slow
+def test_a_small_model_lists_reads_and_writes_files_as_it_is_asked(
+    smollm2_path: Path, files: Cartridge, notes: Path, tmp_path: Path
+) -> None:
+    """Five requests in plain words come true in the folder, nothing changes beside it, and the log replays."""
+    kernel = Kernel.load(str(smollm2_path), n_ctx=4096, threads=1)
+    rule = Rule(RuleName.CALIBRATED, planner_weight=PRIOR)
+    player = ModelPlayer(kernel, Wire([files], form("compact")), [files], rule)
+    session = Session([files], player)
+    session.yes = True
+    with LogWriter(tmp_path / "log", header(session, By(kernel, "smollm2", rule, "compact", 256))) as writer:
+        session.write_to(writer)
+        asked = (
+            f"list the directory {notes}",
+            f"read the text file {notes}/milk.txt",
+            f"create the directory {notes}/shopping",
+            f'write "a dozen" to the file {notes}/eggs.txt',
+            f"move the file {notes}/milk.txt to {notes}/cream.txt",
+        )
+        turns = [session.turn(request) for request in asked]
+        session.end_log()
+    assert not [turn.failed for turn in turns if turn.failed]
+    assert ("milk.txt" in turns[0].result, turns[1].result) == (True, "two bottles")
+    found = {path.name: path.read_text() for path in notes.rglob("*") if path.is_file()}
+    assert found == {"eggs.txt": "a dozen", "cream.txt": "two bottles"}
+    assert (notes / "shopping").is_dir()
+    assert {path.name for path in tmp_path.iterdir()} == {"notes", "secret.txt", "log"}
+    assert (tmp_path / "secret.txt").read_text() == "swordfish"
+    assert replay(tmp_path / "log", make_cartridge).verdict is Verdict.VERIFIED
 
 
 def test_writing_is_asked_about_and_reading_is_not(files: Cartridge) -> None:
