@@ -64,18 +64,24 @@ class Fitting:
     Args:
         shared: score of the match of the tool that shares most words with the request; None where they cannot share
             any, as in another script.
+        alone: whether there is one tool only: then nothing is compared, and words alone say whether it is meant. Of
+            several, what is not known (under `exact`) holds nothing back.
         margin: by so much the best tool has to be ahead of the second.
     """
 
     shared: float | None
+    alone: bool = False
     margin: float = 0.05
 
     def judge(self, evidence: Evidence) -> Outcome:
         """See Judge."""
+        outcome = Outcome.UNSURE if evidence.margin < self.margin else Outcome.CHOSEN
+        if math.isnan(evidence.top) and not self.alone:
+            return outcome
         likelier = 0.0 if math.isnan(evidence.top) else min(max(evidence.top, -5.0), 10.0)
         if self.shared is not None and TOP * likelier + SHARED * self.shared + BIAS < 0:
             return Outcome.NONE
-        return Outcome.UNSURE if evidence.margin < self.margin else Outcome.CHOSEN
+        return outcome
 
 
 class Caller:
@@ -137,7 +143,7 @@ def ranked(
     if rule.name in (RuleName.CALIBRATED, RuleName.EXACT):
         spread = best - float(np.nanmin(prior)) if known else 0.0  # the rule scales it to 1
         rule = replace(rule, planner_weight=(rule.planner_weight or PRIOR) * spread)
-    judge = None if always else Fitting(best if comparable(request) else None)
+    judge = None if always else Fitting(best if comparable(request) else None, len(known) == 1)
     return replace(question, rule=rule, prior=prior, judge=judge)
 
 
