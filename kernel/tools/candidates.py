@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernel.canon import canonical
+from kernel.tools.durations import durations, inside, unit_of
 from kernel.tools.fields import Field
 from kernel.tools.quantities import as_written, days, numbers, times
 from kernel.tools.spans import Source, spans
@@ -61,6 +62,7 @@ class Reader:
         self.request = request
         self.spans = spans(request)
         self.numbers = numbers(request)
+        self.durations = durations(request, self.numbers)
 
     def candidates(self, field: Field) -> list[Candidate]:
         """Return the candidates of a field, each value once, the likelier kinds first.
@@ -68,9 +70,13 @@ class Reader:
         The default of one that may be left out is none: it is left out.
         """
         found: dict[str, Candidate] = {}
-        for each in self._of(field.schema, field.argument.description):
+        for each in itertools.chain(self._durations(field), self._of(field.schema, field.argument.description)):
             if each.text not in found and field.argument.accepts(each.value):
                 found[each.text] = each
+        said = {each.text for each in self._durations(field)}
+        for number in self.numbers if said else ():  # the 2 of "2 hours" is no number of minutes
+            if inside(number, self.durations) and canonical(number.value) not in said:
+                found.pop(canonical(number.value), None)
         if not field.required and field.schema.get("default") is not None and "enum" not in field.schema:
             default = found.get(canonical(field.schema["default"]))
             if default is not None and default.source is Source.EXAMPLE:
@@ -82,6 +88,13 @@ class Reader:
             if each.source is Source.LISTED or (len(kept) < MOST and (room > 0 or not kept)):
                 kept.append(each)
         return kept
+
+    def _durations(self, field: Field) -> Iterator[Candidate]:
+        """Yield the durations of the request in the unit that an argument names: half an hour is 30 minutes."""
+        if (unit := unit_of(field.name, field.argument.description)) is not None:
+            for begin, end, seconds in self.durations:
+                value = round(seconds / unit, 6)
+                yield Candidate(canonical(int(value) if value.is_integer() else value), Source.NUMBER, begin, end)
 
     def _of(self, schema: Mapping[str, Any], told: str) -> Iterator[Candidate]:
         listed = [schema["const"]] if "const" in schema else schema.get("enum")

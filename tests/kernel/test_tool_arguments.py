@@ -60,6 +60,23 @@ def test_numbers_are_read_in_digits_and_in_words(text: str, values: list[float])
 
 
 @spoken
+@pytest.mark.parametrize(
+    ("told", "request_", "values"),
+    [
+        ("How many minutes it runs.", "half an hour from now", [30]),
+        ("How many minutes it runs.", "2 hours, please", [120]),
+        ("How many minutes it runs.", "1 hour and 20 minutes for 4 eggs", [80, 4]),
+        ("In seconds.", "a minute and a half", [90]),
+        ("In hours.", "in 90 minutes", []),
+        ("In hours or in minutes.", "in 90 minutes", [90]),
+        ("How many.", "2 hours", [2]),
+    ],
+)
+def test_a_duration_is_told_in_the_unit_that_the_argument_names(told: str, request_: str, values: list[int]) -> None:
+    """Whole numbers only, since the argument is one: an hour and a half is no whole number of hours."""
+    assert found({"type": "integer", "description": told}, request_) == values
+
+
 def test_dates_and_times_are_read_where_they_are_certain() -> None:
     """A month by its name or in ISO's order; half hours in words; the description says how a date is written."""
     assert [day.value for day in days("from 10th December 2022 to Dec 12, 2022 (2022-12-31)")] == [
