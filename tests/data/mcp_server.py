@@ -86,4 +86,5 @@ def main() -> None:
             send(id=number, error={"code": -32601, "message": f"no method {asked['method']}"})
 
 
-main()
+if __name__ == "__main__":
+    main()
