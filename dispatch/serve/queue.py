@@ -24,6 +24,7 @@ from dispatch.serve.place import Job, Place
 from kernel.api import Kernel
 from kernel.choose.decision import Decision
 from kernel.choose.question import Question
+from kernel.choose.rule import RuleName
 from kernel.errors import KernelError
 
 FOLLOWING_SECONDS = 0.05
@@ -224,5 +225,7 @@ class KernelQueue:
 
 
 def _alike(one: Question, other: Question) -> bool:
-    """Return whether two questions choose among the same legal opcodes, so that they may share passes."""
+    """Return whether two questions choose among the same legal opcodes, by a rule whose decisions share passes."""
+    if {one.by.name, other.by.name} & {RuleName.GREEDY, RuleName.LEARNED}:
+        return False
     return one.opcodes is other.opcodes and one.legal.key == other.legal.key
