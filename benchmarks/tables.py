@@ -373,7 +373,8 @@ def tab_row(row: Row) -> Line:
     same = f"{row['same']} of {row['prompts']}"
     apart = f"{row['within_tolerance']} of {len(row['apart'])}" if row["apart"] else "none"
     right = f"{percent(row['right_here'], row['prompts'])}, {percent(row['right_there'], row['prompts'])}"
-    speeds = f"{1000 / here['ms']:.1f}, {1000 / there['ms']:.2f}"
+    busy = " (busy)" if row.get("busy") else ""  # other work ran beside: counts hold, times do not
+    speeds = f"{1000 / here['ms']:.1f}, {1000 / there['ms']:.2f}{busy}"
     counts = f"{here['passes']:.1f} and {here['tokens']:.0f}, {there['decodes']:.1f} and {there['tokens']:.0f}"
     return [row["task"], row["rule"], same, apart, right, speeds, counts]
 
