@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import re
@@ -51,8 +50,10 @@ def say(text: str) -> None:
 
 def note(text: str) -> None:
     """Print one line on stderr; nothing happens where that takes none."""
-    with contextlib.suppress(OSError):
+    try:
         print(shown(text if len(text) <= LONGEST else f"{text[:LONGEST]} …"), file=sys.stderr, flush=True)
+    except OSError:  # what stays in the buffer would fail once more when Python ends, with an exit code of its own
+        abandon(sys.stderr)
 
 
 def print_json(value: object, indent: int | None = 2) -> None:

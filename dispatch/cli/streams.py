@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 from kernel.errors import KernelError, UsageError
 from kernel.textfile import MAX_BYTES, decoded
@@ -82,11 +82,11 @@ def flush() -> None:
         sys.stdout.flush()
 
 
-def abandon() -> None:
-    """Let what stdout still keeps back go nowhere, so that nothing fails when the process ends."""
+def abandon(stream: TextIO | None = None) -> None:
+    """Let what stdout, or another stream, still keeps back go nowhere, so that nothing fails when the process ends."""
     with contextlib.suppress(OSError, ValueError):
         number = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(number, sys.stdout.fileno())
+        os.dup2(number, (stream or sys.stdout).fileno())
         os.close(number)
 
 
