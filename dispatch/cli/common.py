@@ -118,3 +118,17 @@ def name_values(given: Sequence[str], what: str) -> dict[str, str]:
             raise UsageError(f"{what} {text!r}: give name=value, each name once")
         found[name] = value
     return found
+
+
+@contextmanager
+def extra(command: str) -> Iterator[None]:
+    """Import inside what a command needs beyond the rest; what is not installed is told with the extra of its name."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing in ("", "dispatch", "kernel"):
+            raise
+        raise UsageError(
+            f"{command} needs {missing!r}, which is not installed: pip install 'cartridge-kernel[{command}]'"
+        ) from error

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dispatch.cli import interrupts
-from dispatch.cli.common import MOST_SEED, N_CTX, ContextSize, Model, RuleOption, Threads, make_rule, name_values
+from dispatch.cli.common import MOST_SEED, N_CTX, ContextSize, Model, RuleOption, Threads, extra, make_rule, name_values
 from dispatch.cli.opening import Settings, Wanted, begin
 from dispatch.cli.output import failing, note
 from dispatch.cli.streams import OutputError, writing
 from dispatch.log.records import Ending
 from dispatch.session.model_player import ModelPlayer
-from kernel.errors import UsageError
 
 if TYPE_CHECKING:
     from dispatch.mcp.tools import Tools
@@ -56,16 +55,9 @@ def mcp_command(
     Example: mcp home
     """
     with failing(), ExitStack() as stack:
-        try:
+        with extra("mcp"):
             from dispatch.mcp.server import serve
             from dispatch.mcp.tools import Tools
-        except ModuleNotFoundError as error:
-            missing = (error.name or "").partition(".")[0]
-            if missing in ("", "dispatch", "kernel"):
-                raise
-            raise UsageError(
-                f"mcp needs {missing!r}, which is not installed: pip install 'cartridge-kernel[mcp]'"
-            ) from error
         wanted = Wanted(
             names=tuple(names),
             options=name_values(option or (), "--option"),

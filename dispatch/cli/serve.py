@@ -19,6 +19,7 @@ from dispatch.cli.common import (
     Model,
     RuleOption,
     Threads,
+    extra,
     load_kernel,
     make_rule,
     of_model,
@@ -89,17 +90,10 @@ def serve_command(
     """
     with failing():
         made = make_rule(rule, seed=seed)
-        try:
+        with extra("serve"):
             from dispatch.serve import access, app, limits, server
             from dispatch.serve import queue as queues
             from dispatch.serve.services import Services
-        except ModuleNotFoundError as error:
-            missing = (error.name or "").partition(".")[0]
-            if missing in ("", "dispatch", "kernel"):
-                raise
-            raise UsageError(
-                f"serve needs {missing!r}, which is not installed: pip install 'cartridge-kernel[serve]'"
-            ) from error
         bearer = None if token_file is None else access.read_token(token_file)
         who = access.Access(host, frozenset(name.lower() for name in allow_host or ()), bearer)
         given = sort_out(things or ())

@@ -70,13 +70,13 @@ class Reader:
         The default of one that may be left out is none: it is left out.
         """
         found: dict[str, Candidate] = {}
-        for each in itertools.chain(self._durations(field), self._of(field.schema, field.argument.description)):
+        spoken = list(self._durations(field))
+        others = self._of(field.schema, field.argument.description)
+        if spoken:  # the 2 of "2 hours" is no number of minutes
+            others = (o for o in others if o.source is not Source.NUMBER or not inside(o.begin, o.end, self.durations))
+        for each in itertools.chain(spoken, others):
             if each.text not in found and field.argument.accepts(each.value):
                 found[each.text] = each
-        said = {each.text for each in self._durations(field)}
-        for number in self.numbers if said else ():  # the 2 of "2 hours" is no number of minutes
-            if inside(number, self.durations) and canonical(number.value) not in said:
-                found.pop(canonical(number.value), None)
         if not field.required and field.schema.get("default") is not None and "enum" not in field.schema:
             default = found.get(canonical(field.schema["default"]))
             if default is not None and default.source is Source.EXAMPLE:

@@ -45,7 +45,7 @@ def durations(text: str, numbers: Sequence[Found]) -> list[tuple[int, int, float
         found.append((*match.span(), (part + (0.5 if match["later"] else 0.0)) * _seconds(match["unit"])))
     for number in numbers:
         behind = BEHIND.match(text, number.end)
-        if behind is not None and not number.share and not inside(number, found):
+        if behind is not None and not number.share and not inside(number.begin, number.end, found):
             halves = 0.5 if behind["half"] or behind["later"] else 0.0
             found.append((number.begin, behind.end(), (number.value + halves) * _seconds(behind["unit"])))
     found.sort()
@@ -59,9 +59,9 @@ def durations(text: str, numbers: Sequence[Found]) -> list[tuple[int, int, float
     return together
 
 
-def inside(number: Found, spans: Sequence[tuple[int, int, float]]) -> bool:
-    """Return whether a number is a part of one of some durations."""
-    return any(begin <= number.begin and number.end <= end for begin, end, _ in spans)
+def inside(begin: int, end: int, spans: Sequence[tuple[int, int, float]]) -> bool:
+    """Return whether what stands at `[begin:end]` is a part of one of some durations."""
+    return any(first <= begin and end <= last for first, last, _ in spans)
 
 
 def _seconds(unit: str) -> int:
