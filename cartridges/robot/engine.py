@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -85,24 +84,27 @@ class RobotEngine:
         if self.ended() is not None or instruction not in _TOLD or not self._may(instruction):
             raise refusal(self, instruction)
         self.done += 1
+        told = _TOLD[instruction]
         match instruction.method:
             case Drive.method:
-                return self._drive(Drive.from_arguments(instruction.arguments))
+                return self._drive(told["way"], told["cm"])
             case Turn.method:
-                quarters = _QUARTERS[_TOLD[instruction]["way"]]
+                quarters = _QUARTERS[told["way"]]
                 heading = (self.state.heading + quarters) % 4
                 left = self.state.battery - abs(quarters)
                 self.state = replace(self.state, heading=heading, battery=left, motors=True)
                 return f"facing {HEADINGS[heading]}"
             case Speak.method:
-                return self._speak(Speak.from_arguments(instruction.arguments))
+                return self._speak(told["phrase"])
             case _:
                 self.state = replace(self.state, motors=False)
                 return "standing still"
 
     def copy(self) -> Self:
         """Return an independent engine in the same state."""
-        return copy.copy(self)  # the state is a value that never changes
+        twin = type(self).__new__(type(self))  # `copy.copy` takes five times as long, and planners copy 100,000 times
+        twin.state, twin.done = self.state, self.done  # the state is a value that never changes
+        return twin
 
     def state_hash(self) -> str:
         """Return a hash of floor, body and battery; how many instructions it took is not part of it."""
@@ -138,22 +140,22 @@ class RobotEngine:
             return abs(_QUARTERS[told["way"]]) <= self.state.battery
         return True
 
-    def _drive(self, told: Drive) -> str:
-        cells = told.cm // CELL_CM
-        robot = self.ahead(cells if told.way == "forward" else -cells)
+    def _drive(self, way: str, cm: int) -> str:
+        cells = cm // CELL_CM
+        robot = self.ahead(cells if way == "forward" else -cells)
         state = replace(self.state, robot=robot, battery=self.state.battery - cells, motors=True)
-        said = f"drove {told.way} {told.cm} cm"
+        said = f"drove {way} {cm} cm"
         if state.robot == state.marks[state.reached]:
             said += f", reached mark {MARKS[state.reached]}"
             state = replace(state, reached=state.reached + 1)
         self.state = state
         return said
 
-    def _speak(self, told: Speak) -> str:
-        said = f"said {told.phrase}"
+    def _speak(self, phrase: str) -> str:
+        said = f"said {phrase}"
         if self.ahead() != self.state.person:
             return f"{said}, nobody is in front"
-        if told.phrase != "excuse-me":
+        if phrase != "excuse-me":
             return f"{said}, the person nods"
         x, y = self.state.person
         for quarters in (-1, 1, 0):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import Self, cast
 
@@ -64,7 +63,9 @@ class ScavengerEngine:
 
     def copy(self) -> Self:
         """Return an independent engine in the same state."""
-        return copy.copy(self)  # all that it holds are values that never change
+        twin = type(self).__new__(type(self))  # `copy.copy` takes five times as long, and planners copy at every step
+        vars(twin).update(vars(self))  # all that it holds are values that never change
+        return twin
 
     def state_hash(self) -> str:
         """Return a hash of the map and of everything that changes, the moves too."""

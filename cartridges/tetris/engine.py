@@ -41,7 +41,7 @@ class TetrisEngine:
 
     __slots__ = (
         "_bag", "_column", "_ended", "_free", "_kind", "_lines", "_next", "_paint",
-        "_pieces", "_placements", "_random", "_rotation", "_top", "board", "opcodes",
+        "_pieces", "_placements", "_random", "_reached", "_rotation", "_top", "board", "opcodes",
     )  # fmt: skip
 
     def __init__(self, opcodes: OpcodeSet = "moves", seed: int = 0) -> None:
@@ -58,6 +58,7 @@ class TetrisEngine:
         self._paint: Paint = (0, 0, 0)
         self._pieces = self._lines = 0
         self._ended: str | None = None
+        self._reached: Reach | None = None
         self._placements: tuple[Placement, ...] | None = None
         self._next, self._bag, self._random = draw((), seed & WORD)
         self._enter()
@@ -158,7 +159,7 @@ class TetrisEngine:
             self._column += PIECES[self._kind].shapes[self._rotation].shift
         if self._top and free[self._rotation] >> WIDTH * (self._top - 1) + self._column & 1:
             self._top -= 1
-            self._placements = None
+            self._reached = self._placements = None
             return "fell one row"
         return self._lock()
 
@@ -198,7 +199,10 @@ class TetrisEngine:
         return 0 <= column < WIDTH and bool(self._free[rotation] >> WIDTH * self._top + column & 1)
 
     def _reach(self) -> Reach:
-        return Reach(PIECES[self._kind], self._free, self._rotation, self._column, self._top)
+        """Where the piece can still go; kept until the state changes, since `legal`, `apply` and planners all ask."""
+        if self._reached is None:
+            self._reached = Reach(PIECES[self._kind], self._free, self._rotation, self._column, self._top)
+        return self._reached
 
     def _spots(self) -> dict[tuple[int, int], int]:
         """Map each (column, rotation) that `place` may name to the top row where the piece rests."""
@@ -227,6 +231,6 @@ class TetrisEngine:
         piece = PIECES[self._kind]
         self._rotation, self._column, self._top = 0, piece.column, SPAWN_TOP
         self._free = free_corners(self.board, piece)
-        self._placements = None
+        self._reached = self._placements = None
         if self.board & piece.spawn:
             self._ended = TOPPED_OUT

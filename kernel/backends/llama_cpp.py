@@ -35,6 +35,8 @@ class _Log:
         self.callback: Any = None
 
     def hear(self, level: int, text: bytes, _: object) -> None:
+        if not self.verbose and level != self.ERROR:
+            return  # thousands of lines for one vocabulary
         line = text.decode(errors="replace")
         if self.verbose:
             sys.stderr.write(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from dataclasses import dataclass
@@ -47,7 +48,13 @@ class Instruction:
         return f"{self.cartridge}.{self.method}" if self.cartridge else self.method
 
     def __repr__(self) -> str:
-        return f"{self.name}({', '.join(f'{k}={v!r}' for k, v in self.args.items())})"
+        return f"{self.name}({_named(self.arguments)})"
+
+
+@functools.lru_cache(4096)
+def _named(arguments: str) -> str:
+    """Say arguments as code; kept, because a trace writes the same few hundred of them at every step."""
+    return ", ".join(f"{name}={value!r}" for name, value in json.loads(arguments).items())
 
 
 HALT_INSTRUCTION = Instruction("", HALT)
