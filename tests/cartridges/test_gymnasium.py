@@ -106,7 +106,7 @@ def test_on_slippery_ice_equal_seeds_slip_equally() -> None:
 @pytest.mark.parametrize("slippery", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_the_lake_keeps_the_contract(slippery: bool) -> None:
     """The public checker finds nothing wrong."""
-    report = check_cartridge(lake(slippery=slippery), steps=200, seeds=(0,))
+    report = check_cartridge(lake(slippery=slippery), steps=100, seeds=(0,))
     assert report.ok, str(report)
 
 

@@ -391,7 +391,7 @@ def test_hash_covers_the_whole_state(name: str) -> None:
     before = engine.state_hash()
     engine.placements()
     assert engine.state_hash() == before
-    assert set(STATE) | {"_free", "_placements", "opcodes"} == set(TetrisEngine.__slots__)
+    assert set(STATE) | {"_free", "_placements", "_reached", "opcodes"} == set(TetrisEngine.__slots__)
     setattr(engine, name, STATE[name])
     assert engine.state_hash() != before
 

@@ -82,7 +82,7 @@ def drawn(words: list[int], letter: str) -> tuple[TetrisEngine, Cells]:
     return TetrisEngine.drawn(rows, letter), stack
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(stacks, st.sampled_from(KINDS))
 def test_placements_are_those_of_a_plain_search(words: list[int], letter: str) -> None:
     """Same resting places, same shortest lengths, on random boards full of overhangs."""
@@ -92,7 +92,7 @@ def test_placements_are_those_of_a_plain_search(words: list[int], letter: str) -
     assert found == search(letter, stack), f"\n{engine}"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(stacks, st.sampled_from(KINDS))
 def test_keys_lead_to_the_placement_that_they_stand_for(words: list[int], letter: str) -> None:
     """Pressed through the checked door, each sequence locks one piece, with its last key, on the described board."""

@@ -30,6 +30,9 @@ NAMES = [
 ]  # fmt: skip
 """The vocabularies that set-up keeps; a new one shows in `test_the_list_of_vocabularies_is_whole`."""
 
+LARGE = ("aquila", "command-r", "deepseek-llm", "gemma-4", "nomic-bert-moe", "qwen35")
+"""Vocabularies of 100,000 tokens and more take seconds, so they are slow, but for qwen2 and llama-bpe."""
+
 REFUSED = {"bert-bge": "it lowers case and eats spaces", "nomic-bert-moe": "it folds newlines into spaces"}
 """Tokenizers of embedding models: they write nothing, and no text of ours survives them."""
 
@@ -91,7 +94,8 @@ def in_both_forms(names: Sequence[str]) -> Iterator[Any]:
     """Yield every vocabulary in one form, which alternates, and in the other one among the slow tests."""
     for number, name in enumerate(names):
         for place, form in enumerate(FORMS):
-            yield pytest.param(name, form, marks=() if number % len(FORMS) == place else pytest.mark.slow)
+            quick = number % len(FORMS) == place and name not in LARGE
+            yield pytest.param(name, form, marks=() if quick else pytest.mark.slow)
 
 
 def test_the_list_of_vocabularies_is_whole(vocab_ggufs: dict[str, Path]) -> None:
@@ -124,7 +128,7 @@ def test_every_opcode_is_exact_and_chosen_when_it_is_wanted(
                 assert d.passes == 1
 
 
-@pytest.mark.parametrize("name", list(REFUSED))
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in LARGE else ()) for n in REFUSED])
 def test_tokenizers_that_lose_text_refuse_and_say_what_came_back(load: Callable[[str], Vocabulary], name: str) -> None:
     """Expected and actual bytes stand in the message."""
     with pytest.raises(BuildError, match=r"text does not round-trip: expected b.*, its pieces join to b"):

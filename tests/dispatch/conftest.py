@@ -169,7 +169,7 @@ def forge(path: Path, line: int, **fields: object) -> None:
     path.write_bytes(b"".join(lines))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def counter() -> SimpleNamespace:
     """The counter cartridge and what writes logs of it."""
     return SimpleNamespace(

@@ -620,7 +620,7 @@ class Doors(Sum):
     """Every door can be opened at any time."""
 
     def legal(self) -> Sequence[Instruction]:
-        return [value.instruction("sum") for value in Light.instances()]
+        return LIGHTS
 
     def apply(self, instruction: Instruction) -> str:
         if instruction not in self.legal():
@@ -637,6 +637,9 @@ class Light(Opcode):
 
     door: Literal["back door", "hall"]
     bright: bool = False
+
+
+LIGHTS = tuple(value.instruction("sum") for value in Light.instances())
 
 
 class Plain:

@@ -33,10 +33,16 @@ from tests.fuzz.log_cases import Line, lines_of, sealed
 Change = Callable[[list[Line]], None]
 
 
-@pytest.fixture
-def log(tmp_path: Path, counter: SimpleNamespace) -> Path:
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory, counter: SimpleNamespace) -> Path:
     """Forty decisions of a scripted model by the rule `exact`, with offers; decision n is line n."""
-    return played(tmp_path / "log", counter)
+    return played(tmp_path_factory.mktemp("original") / "log", counter)
+
+
+@pytest.fixture
+def log(tmp_path: Path, original: Path) -> Path:
+    """A copy of that log."""
+    return Path(shutil.copy(original, tmp_path / "log"))
 
 
 def forge(path: Path, change: Change) -> None:
