@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dispatch.cli.common import MOST_SEED, N_CTX, ContextSize, Model, of_model, tokenizable
+from dispatch.cli.common import MOST_SEED, N_CTX, ContextSize, Model, of_model
+from dispatch.cli.model import tokenizable
 from dispatch.cli.output import failing, note, say, working
 from dispatch.tab.bundle import place_for, write
 from dispatch.tab.choosing import WIRE

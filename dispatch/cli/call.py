@@ -22,14 +22,14 @@ from dispatch.cli.common import (
     RuleOption,
     Threads,
     WireForm,
-    load_kernel,
-    make_rule,
 )
+from dispatch.cli.model import load_kernel
 from dispatch.cli.output import failing, note, print_json, say
 from dispatch.cli.person import AtTerminal
 from dispatch.loading.registry import load
 from dispatch.log.records import Confirmed
 from dispatch.session.calling import AsPlayed, ByName
+from dispatch.session.rules import make_rule
 from dispatch.session.told import NOTHING_MEANT, either
 from dispatch.wire.form import form
 from dispatch.wire.open_arguments import Call

@@ -9,19 +9,11 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from dispatch.cli.common import (
-    MOST_SEED,
-    N_CTX,
-    AsJson,
-    ContextSize,
-    Model,
-    RuleOption,
-    Threads,
-    load_kernel,
-    make_rule,
-)
+from dispatch.cli.common import MOST_SEED, N_CTX, AsJson, ContextSize, Model, RuleOption, Threads
+from dispatch.cli.model import load_kernel
 from dispatch.cli.output import failing, number, print_json, print_rows, say, shown, working
 from dispatch.cli.streams import stdin_text
+from dispatch.session.rules import make_rule
 from dispatch.wire.decided import document, order
 from kernel.choose.decision import Decision
 from kernel.choose.outcome import Outcome, Thresholds

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from dispatch.cli.common import AsJson, CartridgeName, Model, Opcodes, WireForm, tokenizable
+from dispatch.cli.common import AsJson, CartridgeName, Model, Opcodes, WireForm
+from dispatch.cli.model import tokenizable
 from dispatch.cli.output import failing, print_json, say, working
 from kernel.errors import StoreError
 from kernel.trie import store

@@ -8,7 +8,8 @@ from typing import NoReturn
 
 import typer
 
-from dispatch.cli.common import N_CTX, load_kernel, make_rule
+from dispatch.cli.common import N_CTX
+from dispatch.cli.model import load_kernel
 from dispatch.cli.output import print_json, print_rows, say, working
 from dispatch.log.key import Key
 from dispatch.log.reader import LogReader
@@ -16,6 +17,7 @@ from dispatch.log.replay import MakeCartridge
 from dispatch.session.decide import DecideReport, Divergence, changes, decide_again, logged_rule
 from dispatch.session.judging import logged_judge
 from dispatch.session.model_player import ModelPlayer
+from dispatch.session.rules import make_rule
 from dispatch.wire.form import form
 from dispatch.wire.wire import Wire
 from kernel.choose.rule import RuleName

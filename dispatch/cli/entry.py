@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from dispatch.cli import interrupts, streams
+from dispatch.cli.commands import Imported
 from dispatch.cli.output import note
 from dispatch.loading.error_line import error_line
 from kernel.errors import KernelError, UsageError
@@ -35,6 +36,10 @@ for package in ("kernel", "dispatch", "cartridges"):
 
 class Commands(TyperGroup):
     """The commands, run so that whatever happens ends in an exit code and at most one line on stderr."""
+
+    def __init__(self, **named: Any) -> None:
+        super().__init__(**named)
+        self.commands = Imported()
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **named: Any) -> NoReturn:
         """Run one command and exit: 0 done, 1 failed, 2 misused, 128 and the number of a signal."""

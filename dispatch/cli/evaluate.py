@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from dispatch.cli.common import MOST, load_kernel, make_rule
+from dispatch.cli.common import MOST
 from dispatch.cli.evaluate_shown import show, show_calls, show_confused, show_failed, show_held
+from dispatch.cli.model import load_kernel
 from dispatch.cli.output import failing, json_text, print_json, print_rows, working, written
 from dispatch.loading.registry import load
 from dispatch.session.evaluate import Result, evaluate
@@ -16,6 +17,7 @@ from dispatch.session.evaluate_calls import CallResult, evaluate_calls
 from dispatch.session.forms import FormResult, try_forms
 from dispatch.session.guides import cases_of_all
 from dispatch.session.judging import judge_for
+from dispatch.session.rules import make_rule
 from kernel.choose.rule import RuleName
 from kernel.contract import Cartridge, Case
 from kernel.errors import UnknownCartridgeError, UsageError, did_you_mean

@@ -10,7 +10,8 @@ import typer
 from numpy.typing import NDArray
 from rich.text import Text
 
-from dispatch.cli.common import AsJson, CartridgeName, Model, Opcodes, WireForm, tokenizable
+from dispatch.cli.common import AsJson, CartridgeName, Model, Opcodes, WireForm
+from dispatch.cli.model import tokenizable
 from dispatch.cli.output import failing, note, print_json, print_rows, say, shown
 from dispatch.session.situation import open_opcodes
 from kernel.backends.scripted import ScriptedBackend

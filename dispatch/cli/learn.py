@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dispatch.cli.common import N_CTX, AsJson, ContextSize, Model, Threads, load_kernel
+from dispatch.cli.common import N_CTX, AsJson, ContextSize, Model, Threads
+from dispatch.cli.model import load_kernel
 from dispatch.cli.output import failing, print_json, say, working
 from dispatch.loading.registry import load_all
 from dispatch.session.guides import guide_of

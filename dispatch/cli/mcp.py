@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dispatch.cli import interrupts
-from dispatch.cli.common import MOST_SEED, N_CTX, ContextSize, Model, RuleOption, Threads, extra, make_rule, name_values
+from dispatch.cli.common import MOST_SEED, N_CTX, ContextSize, Model, RuleOption, Threads, extra, name_values
 from dispatch.cli.opening import Settings, Wanted, begin
 from dispatch.cli.output import failing, note
 from dispatch.cli.streams import OutputError, writing
 from dispatch.log.records import Ending
 from dispatch.session.model_player import ModelPlayer
+from dispatch.session.rules import make_rule
 
 if TYPE_CHECKING:
     from dispatch.mcp.tools import Tools

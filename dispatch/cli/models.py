@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from dispatch.cli.common import AsJson, progress_bar
+from dispatch.cli.common import AsJson
+from dispatch.cli.model import progress_bar
 from dispatch.cli.output import failing, note, print_json, print_rows, say
 from kernel.models import browser as parts
 from kernel.models import catalogue as models

@@ -11,7 +11,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dispatch.cli.common import MOST_TOKENS, load_kernel
+from dispatch.cli.common import MOST_TOKENS
+from dispatch.cli.model import load_kernel
 from dispatch.cli.output import working
 from dispatch.loading.registry import load_all
 from dispatch.log.key import Key

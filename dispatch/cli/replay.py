@@ -19,7 +19,6 @@ from rich.live import Live
 
 from dispatch.cli import output
 from dispatch.cli.common import MOST, MOST_TOKENS, N_CTX, LogFiles, Threads
-from dispatch.cli.decide import decide_file
 from dispatch.cli.frame import Frame
 from dispatch.cli.keys import keys
 from dispatch.cli.output import failing, note, print_json, say, shown
@@ -114,6 +113,8 @@ def replay_command(
         if decide:
             if len(files) > 1 or step:
                 raise UsageError("replay: --decide takes one file, without --step")
+            from dispatch.cli.decide import decide_file  # the kernel, which nothing else here needs
+
             decide_file(
                 files[0], make, model, rule, tolerance=tolerance, last=last, threads=threads,
                 n_ctx=n_ctx, key=key, as_json=as_json,

@@ -21,7 +21,6 @@ from dispatch.cli.common import (
     RuleOption,
     Threads,
     WireForm,
-    make_rule,
     name_values,
     of_model,
 )
@@ -39,6 +38,7 @@ from dispatch.loading.options import checked
 from dispatch.log.key import Key
 from dispatch.log.records import Ending
 from dispatch.log.redact import Redactor
+from dispatch.session.rules import make_rule
 from dispatch.session.session import Session
 from dispatch.session.steps import pursue
 from dispatch.session.told import NOTHING_MEANT

@@ -12,22 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dispatch.cli.bundle import TETRIS, plan_of
-from dispatch.cli.common import (
-    MOST_SEED,
-    N_CTX,
-    ContextSize,
-    Model,
-    RuleOption,
-    Threads,
-    extra,
-    load_kernel,
-    make_rule,
-    of_model,
-)
+from dispatch.cli.common import MOST_SEED, N_CTX, ContextSize, Model, RuleOption, Threads, extra, of_model
+from dispatch.cli.model import load_kernel
 from dispatch.cli.output import failing, note, say
 from dispatch.loading.factory import PATH
 from dispatch.loading.registry import Registry, load
 from dispatch.loading.servers import each
+from dispatch.session.rules import make_rule
 from dispatch.tab.packing import pack
 from kernel.api import Kernel
 from kernel.contract import Cartridge

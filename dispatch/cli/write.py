@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dispatch.cli.common import HOTTEST, MOST_SEED, MOST_TOKENS, N_CTX, AsJson, ContextSize, Model, Threads, load_kernel
+from dispatch.cli.common import HOTTEST, MOST_SEED, MOST_TOKENS, N_CTX, AsJson, ContextSize, Model, Threads
+from dispatch.cli.model import load_kernel
 from dispatch.cli.output import failing, note, print_json, say
 from dispatch.wire.value import SCHEMA, TOKENS, Value, write
 

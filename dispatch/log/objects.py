@@ -25,11 +25,12 @@ EACH = 2
 
 
 class Record(BaseModel):
-    """Anything that stands in a log. Immutable; fields that this version does not know survive."""
+    """Anything that stands in a log. Immutable; fields that this version does not know survive.
 
-    model_config = ConfigDict(
-        frozen=True, extra="allow", use_attribute_docstrings=True, validate_by_name=True, validate_by_alias=True
-    )
+    What stands below a field describes it; `schema.py` reads that where it is asked for, since it takes time.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow", validate_by_name=True, validate_by_alias=True)
 
 
 class CartridgeRecord(Record):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import json
 import types
 from pathlib import Path
@@ -37,8 +38,12 @@ def json_schema() -> dict[str, Any]:
             "description": "Numbers that are not finite, by JSON pointer; they are null in their place.",
         },
     }
-    for model in LINES:
-        schema["$defs"][model.__name__]["properties"] |= shared
+    for model in (*LINES, *INSIDE):
+        properties, below = schema["$defs"][model.__name__]["properties"], _below(model)
+        for name, field in model.model_fields.items():
+            told = properties[field.alias or name] | {"description": below[name]}
+            properties[field.alias or name] = dict(sorted(told.items()))
+        properties |= shared if model in LINES else {}
     _nullable(schema)
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -74,8 +79,9 @@ def _nullable(node: Any) -> None:
 
 
 def _table(model: type[Record], kind: str) -> str:
+    below = _below(model)
     rows = "\n".join(
-        f"| `{field.alias or name}` | {_type(field.annotation)} | {_when(field)} | {field.description} |"
+        f"| `{field.alias or name}` | {_type(field.annotation)} | {_when(field)} | {below[name]} |"
         for name, field in model.model_fields.items()
     )
     head = "| field | type | when | what |\n| --- | --- | --- | --- |"
@@ -110,13 +116,21 @@ def _type(annotation: Any) -> str:
 
 def _members(enum: type[Any]) -> list[tuple[Any, str]]:
     """Return the members of an enum with the docstring below each."""
-    body = ast.parse(inspect.getsource(enum)).body[0]
+    return [(enum[name], text) for name, text in _below(enum).items()]
+
+
+def _below(kind: type[Any]) -> dict[str, str]:
+    """Return what stands below each field of a record or each member of an enum, by name."""
+    body = ast.parse(inspect.getsource(kind)).body[0]
     assert isinstance(body, ast.ClassDef)
-    found = []
-    for node, after in zip(body.body, body.body[1:], strict=False):
+    found = {}
+    for node, after in itertools.pairwise(body.body):
         match node, after:
-            case ast.Assign(targets=[ast.Name(id=name)]), ast.Expr(value=ast.Constant(value=str(text))):
-                found.append((enum[name], " ".join(text.split())))
+            case (
+                ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                found[name] = " ".join(text.split())
     return found
 
 

@@ -7,7 +7,6 @@ answer is dropped.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +24,8 @@ class AsyncCalls:
 
     async def aside(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a function that uses the kernel on the kernel's own thread, and return what it returns."""
+        import asyncio  # 30 ms, which nobody pays who does not await
+
         if self._worker is None:
             self._worker = ThreadPoolExecutor(1, thread_name_prefix="cartridge-kernel")
         return await asyncio.get_running_loop().run_in_executor(

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
-from filelock import FileLock, Timeout
 
 from kernel.errors import ModelError, UnknownModelError, did_you_mean
 from kernel.models import fetch, hub
@@ -170,6 +169,8 @@ def _join(spec: ModelSpec, partial: Path, report: Progress) -> str:
 @contextmanager
 def locked(folder: Path, name: str, report: Progress) -> Iterator[Path]:
     """Hold the lock of one model and give an empty staging folder; what a killed pull left behind is removed."""
+    from filelock import FileLock, Timeout  # imports asyncio, which reading and choosing need not wait for
+
     for left in folder.glob(".partial-*"):
         with suppress(Timeout), FileLock(folder / f".{left.name.removeprefix('.partial-')}.lock", timeout=0):
             shutil.rmtree(left, ignore_errors=True)

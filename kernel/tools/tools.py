@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -183,6 +182,8 @@ class Tools:
         handler = self._agreed(call)
         if inspect.iscoroutinefunction(inspect.unwrap(handler)):
             return await handler(**call.arguments)
+        import asyncio  # 30 ms, which nobody pays who does not await
+
         answer = await asyncio.to_thread(handler, **call.arguments)
         return await answer if isinstance(answer, Awaitable) else answer
 

@@ -32,13 +32,15 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
-from filelock import FileLock
 from numpy.typing import NDArray
 
 from kernel.errors import StoreError
+
+if TYPE_CHECKING:  # it imports asyncio, which reading need not wait for
+    from filelock import FileLock
 
 ALIGN = 64
 _HEAD = struct.Struct("<8sII")
@@ -209,6 +211,8 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
 
 def _reserve(path: Path) -> tuple[FileLock, Path]:
     """Return a held lock of its own for a writer of `path`, and the name of the temporary file that goes with it."""
+    from filelock import FileLock
+
     while True:
         lock = FileLock(path.with_name(f".{path.name}.{secrets.token_hex(8)}.lock"))
         lock.acquire()
@@ -226,6 +230,8 @@ def _give_up(lock: FileLock) -> None:
 
 def _remove_leftovers(folder: Path) -> None:
     """Remove the files of writers that are gone: those that nobody holds the lock of."""
+    from filelock import FileLock
+
     for left in folder.glob(".*.lock"):
         if not _LOCK.fullmatch(left.name):
             continue
