@@ -6,9 +6,11 @@ Run `python -m dispatch.log.schema` to write docs/log.md and docs/log.schema.jso
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import itertools
 import json
+import sys
 import types
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -121,10 +123,8 @@ def _members(enum: type[Any]) -> list[tuple[Any, str]]:
 
 def _below(kind: type[Any]) -> dict[str, str]:
     """Return what stands below each field of a record or each member of an enum, by name."""
-    body = ast.parse(inspect.getsource(kind)).body[0]
-    assert isinstance(body, ast.ClassDef)
     found = {}
-    for node, after in itertools.pairwise(body.body):
+    for node, after in itertools.pairwise(_classes(kind.__module__)[kind.__name__].body):
         match node, after:
             case (
                 ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)),
@@ -132,6 +132,12 @@ def _below(kind: type[Any]) -> dict[str, str]:
             ):
                 found[name] = " ".join(text.split())
     return found
+
+
+@functools.cache
+def _classes(module: str) -> dict[str, ast.ClassDef]:
+    body = ast.parse(inspect.getsource(sys.modules[module])).body
+    return {node.name: node for node in body if isinstance(node, ast.ClassDef)}
 
 
 def main() -> None:

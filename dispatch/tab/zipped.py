@@ -10,7 +10,7 @@ import importlib.util
 import io
 import sys
 import zipfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -73,11 +73,26 @@ def _add(
             if parts[0] not in roots:
                 raise CartridgeError(f"{whose} imports {part!r}, which a browser's tab has not")
             found[part] = path
-            tree = ast.parse(path.read_text("utf-8"))
-            wanted += [(each, part) for each in _imports(tree.body)]
-            inside = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-            later += [each for node in inside for each in _imports(node.body)]
+            at_once, inside = _imported(path, path.stat().st_mtime_ns)
+            wanted += [(each, part) for each in at_once]
+            later += inside
     return later
+
+
+@cache
+def _imported(path: Path, _changed: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what a file imports when it is imported itself, and what its functions import."""
+    body = ast.parse(path.read_text("utf-8")).body
+    return tuple(_imports(body)), tuple(each for function in _functions(body) for each in _imports(function.body))
+
+
+def _functions(body: Sequence[ast.AST]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Yield the functions in some statements, and those inside of them."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+        for name in ("body", "orelse", "handlers", "finalbody", "cases"):
+            yield from _functions(getattr(node, name, ()))
 
 
 def _file_of(module: str) -> Path | None:
