@@ -49,6 +49,18 @@ if "PYTEST_XDIST_WORKER" in os.environ and hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, _mine or _cores)
 
 
+CHECKED_ELSEWHERE = "cartridges/template/test_template.py::test_it_keeps_the_contract"
+"""A test of the template that stands in every cartridge made of it; here `test_every_cartridge.py` checks the same."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let it be one of the slow tests: the file itself knows no markers, since it is copied to authors."""
+    for item in items:
+        if item.nodeid == CHECKED_ELSEWHERE:
+            item.add_marker(pytest.mark.slow)
+
+
 def missing(what: str) -> None:
     """Skip the test, or fail it in CI, where `make test` has set everything up before."""
     if os.environ.get("CI"):

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import os
 import random
@@ -28,12 +29,15 @@ from dispatch.checker import Report, Status
 from dispatch.checker.report import Finding
 from dispatch.cli import call, check, choose, decide, evaluate, learn, opening, serve
 from dispatch.cli import write as writing_command
+from dispatch.loading.registry import Registry
 from dispatch.log.encoding import START, decode, encode_data, seal, unseal
 from dispatch.log.objects import CartridgeRecord, InstructionRecord, LegalRow
 from dispatch.log.records import DecisionRecord, Ending, Header, Outcome
+from dispatch.log.schema import json_schema
 from dispatch.log.writer import LogWriter
 from dispatch.session.learned import keys_of
 from dispatch.session.learning import Lesson
+from dispatch.tab import zipped
 from kernel.api import Kernel
 from kernel.backends.scripted import ScriptedBackend
 from kernel.choose.learned import Learned
@@ -359,8 +363,18 @@ def _child(
         os._exit(code)
 
 
+@pytest.fixture(scope="session")
+def loaded() -> None:
+    """Import and work out once what commands would in each fork anew: cartridges, boards, a server, a tab's modules."""
+    modules = [source.target.partition(":")[0] for source in Registry().sources]
+    for name in (*modules, "rich.live", "dispatch.mcp.server"):
+        importlib.import_module(name)
+    zipped.reached(zipped.DOOR, "cartridges.tetris")
+    json_schema()
+
+
 @pytest.fixture
-def forked() -> Callable[..., Done]:
+def forked(loaded: None) -> Callable[..., Done]:
     """Give what runs the command line in a fork; see `run_forked`."""
     if not hasattr(os, "memfd_create"):
         pytest.skip("needs Linux")

@@ -177,7 +177,7 @@ def test_types_survive(name: str) -> None:
 
 
 @forms
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=st.text() | st.from_regex(r'[ "\\{}<|/call>=@\n]{0,12}', fullmatch=True))
 def test_any_string_argument_survives(name: str, text: str) -> None:
     """Quotes, backslashes, newlines, markers, separators: one call, value unchanged, on one line in the body."""
@@ -255,7 +255,7 @@ def test_an_imported_tool_is_read_back_as_itself(name: str, values: dict[str, ob
 
 
 @forms
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_any_arguments_of_an_imported_tool_survive(name: str, data: st.DataObject) -> None:
     """Whatever satisfies the schema, whichever of the optional ones are there."""
@@ -415,7 +415,7 @@ SAID = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     said=st.sampled_from(SAID),
     name=st.sampled_from(list(FORMS)),

@@ -258,10 +258,10 @@ def test_nobody_looks_beyond_where_that_costs_much_or_means_nothing(
 
 
 def test_samples_follow_the_exact_distribution(bench: Bench) -> None:
-    """Of 3000 draws 1500, 1200 and 300 are due, and five standard deviations are 140 at most."""
-    seen = Counter(bench(Rule(RuleName.SAMPLE, seed=3), number=n).index for n in range(3000))
+    """Of 1000 draws 500, 400 and 100 are due, and five standard deviations are 80 at most."""
+    seen = Counter(bench(Rule(RuleName.SAMPLE, seed=3), number=n).index for n in range(1000))
     for leaf, share in ((LEFT, 0.5), (UP, 0.4), (AX, 0.1)):
-        assert abs(seen[leaf] - 3000 * share) < 5 * math.sqrt(3000 * share * (1 - share))
+        assert abs(seen[leaf] - 1000 * share) < 5 * math.sqrt(1000 * share * (1 - share))
 
 
 def test_a_sample_is_that_of_its_seed_and_number(bench: Bench, tools: SimpleNamespace) -> None:

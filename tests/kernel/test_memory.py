@@ -620,7 +620,7 @@ def sets(draw: st.DrawFn) -> tuple[list[list[int]], list[int], list[int]]:
 prompts = st.lists(st.integers(0, 2), min_size=1, max_size=12)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     turns=st.lists(
         st.tuples(st.lists(prompts, min_size=1, max_size=4), sets(), st.integers(1, 3)), min_size=1, max_size=4

@@ -56,7 +56,7 @@ def sets(draw: st.DrawFn) -> tuple[list[list[int]], list[int], list[int]]:
     return sequences, scored, draw(st.lists(st.sampled_from(range(len(sequences))), min_size=1, unique=True))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(made=sets(), seed=st.integers(0, 5))
 def test_what_is_read_off_the_whole_is_what_the_part_would_say(
     tools: SimpleNamespace, made: tuple[list[list[int]], list[int], list[int]], seed: int

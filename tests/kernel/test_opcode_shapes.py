@@ -9,7 +9,7 @@ import re
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel.errors import OpcodeError
@@ -68,6 +68,7 @@ def test_a_number_shape_accepts_exactly_the_range(
     assert not reader.accepts("007.5")
 
 
+@settings(max_examples=40)
 @given(st.text() | st.characters(categories=["Cc", "So", "Zs", "Po"]), st.integers(0, 6), st.integers(0, 6))
 def test_a_string_shape_accepts_the_text_that_json_writes(value: str, low: int, more: int) -> None:
     """The length is counted in code points, whatever an escape takes."""
@@ -102,6 +103,7 @@ def _texts_near(pattern: str) -> tuple[Recogniser, re.Pattern[str], st.SearchStr
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_a_pattern_means_what_re_means(pattern: str, data: st.DataObject) -> None:
     """Compared with Python's `re.search`."""

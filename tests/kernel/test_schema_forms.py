@@ -77,7 +77,7 @@ ORDINARY: dict[str, tuple[Schema, str]] = {
 
 @pytest.mark.parametrize("wire", ["tagged", "compact"])
 @pytest.mark.parametrize("name", list(ORDINARY))
-def test_forty_random_calls_of_an_ordinary_tool_validate(name: str, wire: str, vocabulary: Vocabulary) -> None:
+def test_random_calls_of_an_ordinary_tool_validate(name: str, wire: str, vocabulary: Vocabulary) -> None:
     """The kind: words that have one meaning, or only describe, are taken for constraints that cannot be held."""
     schema, note = ORDINARY[name]
     opcode = Opcode.from_json_schema("f", schema)
@@ -87,7 +87,7 @@ def test_forty_random_calls_of_an_ordinary_tool_validate(name: str, wire: str, v
     judge = jsonschema.Draft202012Validator(plain)
     said = form(wire)
     stages = Stages([said.shape("t", opcode)], vocabulary)
-    for text in calls(stages, 40):
+    for text in calls(stages, 15):
         found = said.match(text)
         assert found is not None
         arguments = said.arguments(found[2], opcode)

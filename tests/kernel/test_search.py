@@ -38,7 +38,7 @@ def brute(tools: SimpleNamespace, opcodes: OpcodeSet, row: object, leaves: list[
     return dict(zip(leaves, tools.plain_scores(row, opcodes.vocabulary.plain(PROMPT), sequences, scored), strict=True))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     bodies=st.lists(st.text("abc", min_size=1, max_size=6), min_size=2, max_size=14, unique=True),
     closers=st.lists(st.sampled_from(["", ";", ";x", ";yz"]), min_size=14, max_size=14),

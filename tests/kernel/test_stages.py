@@ -79,7 +79,7 @@ whole = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(drawn=whole, limit=st.sampled_from([1, 6, 40]))
 def test_the_paths_are_the_texts_of_the_shape(load: Callable[[str], Vocabulary], drawn: Any, limit: int) -> None:
     """Whatever is cut into stages, the set of texts is that of the product."""

@@ -44,7 +44,7 @@ def assert_steps(trie: Trie, subset: Subset, legal: set[int]) -> None:
 
 
 @given(tries_and_leaves(), st.randoms(use_true_random=False))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_legal_edges_equal_a_loop_over_the_legal_sequences(
     case: tuple[list[list[int]], set[int]], random: Random
 ) -> None:

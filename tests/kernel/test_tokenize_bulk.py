@@ -113,10 +113,10 @@ def test_texts_together_have_the_ids_that_each_has_alone(scheme: str, user: list
     """Random texts under vocabularies that merge almost every pair of characters, in a random order of ranks."""
     random = Random(f"{scheme} {user}")
     every = ["".join(chars) for size in (2, 3) for chars in product(ALPHABET, repeat=size)]
-    for share in (0.9, 0.6, 0.2, 0.05):
+    for share in (0.9, 0.4, 0.05):
         merges = random.sample(every, int(share * len(every)))
         vocab = vocabulary(scheme, merges, user)
-        texts = ["".join(random.choices(ALPHABET, k=random.randint(1, 8))) for _ in range(250)]
+        texts = ["".join(random.choices(ALPHABET, k=random.randint(1, 8))) for _ in range(150)]
         assert together(vocab, texts) == alone(vocab, texts)
 
 

@@ -105,7 +105,7 @@ LARGE = ("aquila", "command-r", "deepseek-llm", "gemma-4", "nomic-bert-moe", "qw
     "name", [pytest.param(n, marks=pytest.mark.slow if n in LARGE else ()) for n in AT_HAND or ["none"]]
 )
 @given(data=st.data())
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_texts_together_have_the_ids_of_each_alone(
     name: str, data: st.DataObject, load: Callable[[str], Vocabulary], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -142,7 +142,7 @@ def sets(draw: st.DrawFn) -> tuple[list[list[int]], list[int], list[int]]:
     return sequences, scored, legal
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(made=sets(), seed=st.integers(0, 5))
 def test_any_tree_gives_the_scores_of_the_definition(
     tools: SimpleNamespace, made: tuple[list[list[int]], list[int], list[int]], seed: int
@@ -164,7 +164,7 @@ def test_any_tree_gives_the_scores_of_the_definition(
     assert [got[i] for i in order] == pytest.approx(expected, abs=1e-9)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(made=sets())
 def test_any_tree_evaluates_each_needed_beginning_once(made: tuple[list[list[int]], list[int], list[int]]) -> None:
     """Needed is every beginning that a scored id stands behind, longer than what all share; parents come first."""

@@ -80,7 +80,7 @@ many_ids = st.lists(st.lists(st.integers(0, 2**31 - 2), max_size=4), min_size=1,
 
 
 @given(few_ids | many_ids)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_every_path_equals_a_loop_over_all_sequences(sequences: list[list[int]]) -> None:
     """Children, edges, leaves and ranks of random trees, each compared with the definition."""
     sequences = prefix_free(sequences)
@@ -89,7 +89,7 @@ def test_every_path_equals_a_loop_over_all_sequences(sequences: list[list[int]])
 
 
 @given(few_ids | many_ids)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_order_prefixes_and_duplicates_equal_the_definition(sequences: list[list[int]]) -> None:
     """The sorted order is Python's; a proper prefix begins a longer one; a duplicate has an equal before it."""
     ids, offsets = flat(sequences)

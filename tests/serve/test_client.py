@@ -164,8 +164,8 @@ def test_calls_of_a_cartridge_are_those_of_its_session(served: SimpleNamespace, 
 
 @pytest.mark.parametrize(
     "requests",
-    [WITH_TOOLS[::2], pytest.param(WITH_TOOLS, marks=pytest.mark.slow)],
-    ids=["three", "five"],
+    [WITH_TOOLS[::3], pytest.param(WITH_TOOLS, marks=pytest.mark.slow)],
+    ids=["two", "five"],
 )
 def test_calls_of_a_tool_list_are_those_of_the_command_call(
     served: SimpleNamespace, call: Any, requests: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -183,7 +183,7 @@ def test_calls_of_a_tool_list_are_those_of_the_command_call(
             fields = {"model": "smollm2", "messages": user(request), "tools": LISTED}
             assert answered(served.client, stream, **fields) == (methods[method], arguments)
         seen.add((method, *arguments.values()))
-    assert len(seen) > 2
+    assert len(seen) >= min(3, len(requests))
 
 
 def test_a_named_tool_is_the_one_that_is_called(served: SimpleNamespace, weather_tools: Any) -> None:
