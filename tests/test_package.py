@@ -132,6 +132,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="the layout of an environment is another one")
 def test_the_installed_packages_are_typed_for_a_users_program(environment: Path) -> None:
     """mypy --strict accepts a program and the examples of docs/python.md, and finds both mistakes of another."""

@@ -326,8 +326,8 @@ with LogWriter({path!r}, counter.header(-10**9)) as log:
 
 
 def test_a_killed_process_leaves_a_log_that_verifies(tmp_path: Path, counter: SimpleNamespace) -> None:
-    """kill -9 at five moments: every whole line verifies and the verdict says that there is no outcome."""
-    for moment in range(5):
+    """kill -9 at three moments: every whole line verifies and the verdict says that there is no outcome."""
+    for moment in (0, 2, 4):
         path = tmp_path / f"{moment}.jsonl"
         code = PLAYER.format(folder=str(Path(__file__).parent), path=str(path))
         with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:

@@ -246,7 +246,7 @@ def test_run_shows_what_a_server_says_as_text_and_replay_starts_none(tmp_path: P
 
 def test_a_check_calls_no_tool(two: list[Cartridge]) -> None:
     """A server is started for its list; what its tools would do is not done, so none of them hangs."""
-    report = check_cartridge(two[0])
+    report = check_cartridge(two[0], seeds=(0,), steps=100)
     assert report.ok, str(report)
     assert two[0].engine().apply(Instruction.of("left", "look")) == '{"wall":"white"}'
 

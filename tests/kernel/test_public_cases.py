@@ -269,7 +269,7 @@ SEEN: dict[str, tuple[str, tuple[str, ...]]] = {
     "ordinary schemas": (
         "words that only describe are taken for constraints",
         (
-            "kernel/test_schema_forms.py::test_forty_random_calls_of_an_ordinary_tool_validate",
+            "kernel/test_schema_forms.py::test_random_calls_of_an_ordinary_tool_validate",
             "kernel/test_mcp_tools.py::test_every_tool_of_a_public_server_is_held",
         ),
     ),
