@@ -115,7 +115,9 @@ LOST = {
 }
 
 
-@pytest.mark.parametrize("around", ODD)
+@pytest.mark.parametrize(
+    "around", [pytest.param(kind, marks=pytest.mark.slow if kind == "western" else ()) for kind in ODD]
+)
 @pytest.mark.parametrize("name", GOOD)
 def test_odd_surroundings_change_nothing(place: Path, forked: Forked, name: str, around: str) -> None:
     """Kind: an environment that the author did not have. No home, no locale, a line of one column, closed streams."""

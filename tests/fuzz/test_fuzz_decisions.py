@@ -121,11 +121,11 @@ def decide(tools: SimpleNamespace, seed: int, decisions: int) -> tuple[int, int]
 
 
 def test_nothing_illegal_is_chosen(tools: SimpleNamespace) -> None:
-    """1,000 decisions."""
+    """500 decisions."""
     print(f"FUZZ_SEED={A_SEED}")
-    made, refused = decide(tools, A_SEED, 1_000)
-    assert made > 150
-    assert refused > 30, "some of the worlds are broken on purpose"
+    made, refused = decide(tools, A_SEED, 500)
+    assert made > 70
+    assert refused > 10, "some of the worlds are broken on purpose"
 
 
 @pytest.mark.slow

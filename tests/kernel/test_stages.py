@@ -29,7 +29,7 @@ from kernel.write.stages import Stages
 CLOSER = "\n@toy\n"
 
 
-@pytest.fixture(scope="module", params=["gpt-2", "llama-spm", "qwen2"])
+@pytest.fixture(scope="module", params=["gpt-2", "llama-spm", pytest.param("qwen2", marks=pytest.mark.slow)])
 def vocabulary(request: pytest.FixtureRequest, load: Callable[[str], Vocabulary]) -> Vocabulary:
     return load(request.param)
 
