@@ -6,6 +6,11 @@
 Contestants: `ours` (Kernel.call), `llguidance` (the same functions as a JSON grammar, greedy), `unconstrained` (a
 lenient JSON reader behind free text). In the categories of irrelevance no function fits, and right is to call none.
 
+Others take ten times as long, so they may be given a part of the cases, drawn by the same seed: --others 100. What ours
+makes of that part is a row of its own then, `ours, same cases`.
+
+Seconds are those of the processor, on one thread: they hardly depend on what else runs.
+
 Each answer is kept in .cache/bfcl/bench-*.jsonl as soon as it is made, so the same command goes on where it was
 stopped; --fresh begins anew. Nothing was tuned on the cases that the seed draws.
 The last line of stdout is one JSON document.
@@ -14,6 +19,7 @@ The last line of stdout is one JSON document.
 from __future__ import annotations
 
 import json
+import random
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -22,8 +28,9 @@ from pathlib import Path
 from typing import Any
 
 from bfcl_cases import CACHE, CATEGORIES, PACKAGE, SEED, Case, Judge, cases, checker
-from call_peers import CONTESTANTS, Made
+from call_peers import CONTESTANTS, Made, opcodes
 from harness import make_parser, publish
+from jsonschema import Draft202012Validator
 
 from kernel.api import Kernel
 
@@ -37,9 +44,10 @@ def main() -> None:
     parser.add_argument("--category", action="append", choices=CATEGORIES, help="(default: all)")
     parser.add_argument("--contestant", action="append", choices=list(CONTESTANTS), help="(default: all)")
     parser.add_argument("--cases", type=int, default=200, help="of each category (default: %(default)s)")
+    parser.add_argument("--others", type=int, help="of each category for the others (default: as many)")
     parser.add_argument("--dev", type=int, default=0, help="so many of the cases that are for development, instead")
     parser.add_argument("--seed", type=int, default=SEED, help="draws the cases (default: %(default)s)")
-    parser.add_argument("--threads", type=int, help="CPU threads (default: all cores, at most 8)")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads (default: %(default)s)")
     parser.add_argument("--fresh", action="store_true", help="make all calls anew")
     given = parser.parse_args()
     judge = checker()
@@ -50,14 +58,29 @@ def main() -> None:
             for category in given.category or CATEGORIES:
                 several = cases(category, seed=given.seed, most=given.cases, dev=bool(given.dev))
                 several = several[: given.dev or given.cases]
-                part = "dev" if given.dev else str(given.seed)
-                kept = CACHE / f"bench-{Path(given.model).stem}-{name}-{category}-{part}.jsonl"
+                drawn = "dev" if given.dev else str(given.seed)
+                kept = CACHE / f"bench-{Path(given.model).stem}-{name}-{category}-{drawn}.jsonl"
                 if given.fresh:
                     kept.unlink(missing_ok=True)
-                made = _made(contestant, several, kept)
-                found.append(summed(name, category, several, made, judge))
+                part = _part(several, given.others, given.seed)
+                made = _made(contestant, several if name == "ours" else part, kept)
+                if name == "ours" and len(part) < len(several):
+                    found.append(summed(name, category, several, made, judge))
+                    same = {case.id for case in part}
+                    made, name_here = [row for row in made if row["id"] in same], "ours, same cases"
+                    found.append(summed(name_here, category, part, made, judge))
+                else:
+                    found.append(summed(name, category, several if name == "ours" else part, made, judge))
                 _tell(found[-1])
     publish("calls", {"model": given.model, "package": PACKAGE, "seed": given.seed, "rows": found}, given.out)
+
+
+def _part(several: Sequence[Case], most: int | None, seed: int) -> Sequence[Case]:
+    """Return as many of the cases as the others get, drawn by the seed, in their order."""
+    if most is None or most >= len(several):
+        return several
+    drawn = set(random.Random(f"{seed} others").sample([case.id for case in several], most))
+    return [case for case in several if case.id in drawn]
 
 
 def _made(contestant: Any, several: Sequence[Case], kept: Path) -> list[Row]:
@@ -70,9 +93,9 @@ def _made(contestant: Any, several: Sequence[Case], kept: Path) -> list[Row]:
         for case in several:
             row = known.get(case.id)
             if row is None:
-                started = time.perf_counter()
+                started = time.process_time()
                 call: Made = contestant.call(case)
-                row = {"id": case.id, **asdict(call), "seconds": round(time.perf_counter() - started, 3)}
+                row = {"id": case.id, **asdict(call), "seconds": round(time.process_time() - started, 3)}
                 print(json.dumps(row, ensure_ascii=False, default=str), file=file, flush=True)
             made.append(row)
     return made
@@ -98,12 +121,23 @@ def summed(name: str, category: str, several: Sequence[Case], made: Sequence[Row
         "arguments": None if irrelevant else share(sum(not reason for reason in reasons), named),
         "all": share(sum(not reason for reason in reasons), len(made)),
         "refused": share(sum(not row["name"] and not row["fault"] for row in made), len(made)),
+        "valid": share(sum(_valid(case, row) for case, row in zip(several, made, strict=True)), _calls(made)),
         "faults": sum(bool(row["fault"]) for row in made),
         "passes": statistics.median(row["passes"] for row in made) if made else 0,
         "tokens": statistics.median(row["tokens"] for row in made) if made else 0,
         "seconds": round(statistics.median(row["seconds"] for row in made), 2) if made else 0,
         "wrong": [f"{case.id}: {reason}"[:200] for case, reason in zip(several, reasons, strict=True) if reason],
     }
+
+
+def _calls(made: Sequence[Row]) -> int:
+    return sum(bool(row["name"]) for row in made)
+
+
+def _valid(case: Case, row: Row) -> bool:
+    """Return whether there is a call, and jsonschema takes its arguments."""
+    schema = next((opcode.schema_ for opcode in opcodes(case) if opcode.original == row["name"]), None)
+    return schema is not None and Draft202012Validator(dict(schema)).is_valid(row["arguments"])
 
 
 def _why(judge: Judge, case: Case, name: str, arguments: Mapping[str, Any]) -> str:

@@ -635,7 +635,18 @@ def calls() -> Lines:
 @table
 def function_calls() -> Lines:
     """What each contestant made of the cases of the Berkeley leaderboard; those where others are ahead come first."""
-    yield ["model", "category", "cases", "who", "tool right", "all right", "nothing called", "passes", "seconds"]
+    yield [
+        "model",
+        "category",
+        "cases",
+        "who",
+        "tool right",
+        "all right",
+        "nothing called",
+        "valid",
+        "passes",
+        "seconds",
+    ]
     rows = [
         (model, row)
         for model in MODELS
@@ -643,12 +654,13 @@ def function_calls() -> Lines:
         for row in result(f"calls-{model}")["rows"]
     ]
     ours = {(model, row["category"]): row["all"] for model, row in rows if row["contestant"] == "ours"}
-    others = [((model, row["category"]), row["all"]) for model, row in rows if row["contestant"] != "ours"]
+    others = [((model, row["category"]), row["all"]) for model, row in rows if "ours" not in row["contestant"]]
     order = sorted(ours, key=lambda key: ours[key] - max((right for k, right in others if k == key), default=0))
     for key in order:
         for model, row in rows:
             if (model, row["category"]) == key:
-                shown = [f"{row[name]:.0f} %" for name in ("tool", "all", "refused")]
+                shares = (row[name] for name in ("tool", "all", "refused", "valid"))
+                shown = ["" if share is None else f"{share:.0f} %" for share in shares]
                 costs = [f"{row['passes']:.0f}", f"{row['seconds']:.1f}"]
                 yield [model, row["category"], str(row["cases"]), row["contestant"], *shown, *costs]
 

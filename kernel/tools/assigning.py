@@ -11,7 +11,7 @@ from kernel.choose.rule import Floats
 from kernel.tools.candidates import Candidate
 from kernel.tools.spans import Source
 
-SHARED = 3.0
+SHARED = 5.0
 """Nats that it costs when two fields take what stands at one place of the request."""
 
 TURNED = 0.7

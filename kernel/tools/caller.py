@@ -29,6 +29,7 @@ from kernel.tools.call import Call
 from kernel.tools.filled import Filled
 from kernel.tools.filling import Filler
 from kernel.tools.matching import comparable, matches
+from kernel.tools.meant import words_of
 from kernel.tools.tools import Tools
 from kernel.trie.opcodes import Literal, OpcodeSet
 
@@ -52,24 +53,20 @@ class Deciding(Protocol):
         """See Kernel."""
 
 
-TOP, SHARED, BIAS = 0.5, 2.0, -0.8
-"""Weights of the two kinds of evidence: a logistic regression on development cases of the Berkeley leaderboard, moved
-to where it holds back about a tenth of the requests that mean a tool."""
-
-
 @dataclass(frozen=True)
 class Fitting:
-    """Says whether a tool is meant at all: by how much likelier the request has made it, and the words in common.
+    """Says whether a tool is meant at all, by the words of the request.
+
+    How much likelier the request has made the best tool does not tell that: on development cases it added nothing to
+    the words. Of several tools, what a rule does not know (under `exact`) holds nothing back.
 
     Args:
-        shared: score of the match of the tool that shares most words with the request; None where they cannot share
-            any, as in another script.
-        alone: whether there is one tool only: then nothing is compared, and words alone say whether it is meant. Of
-            several, what is not known (under `exact`) holds nothing back.
+        log_odds: that a tool is meant; None where words do not tell, as in another script.
+        alone: whether there is one tool only.
         margin: by so much the best tool has to be ahead of the second.
     """
 
-    shared: float | None
+    log_odds: float | None
     alone: bool = False
     margin: float = 0.05
 
@@ -78,10 +75,7 @@ class Fitting:
         outcome = Outcome.UNSURE if evidence.margin < self.margin else Outcome.CHOSEN
         if math.isnan(evidence.top) and not self.alone:
             return outcome
-        likelier = 0.0 if math.isnan(evidence.top) else min(max(evidence.top, -5.0), 10.0)
-        if self.shared is not None and TOP * likelier + SHARED * self.shared + BIAS < 0:
-            return Outcome.NONE
-        return outcome
+        return Outcome.NONE if self.log_odds is not None and self.log_odds < 0 else outcome
 
 
 class Caller:
@@ -136,15 +130,17 @@ def ranked(
         always: choose, also where no tool seems to be meant.
     """
     known = [opcode for opcode in opcodes if opcode is not None]
-    scores = iter([match.score for match in matches(request, known)])
+    found = matches(request, known)
+    scores = iter([match.score for match in found])
     prior = np.array([np.nan if opcode is None else next(scores) for opcode in opcodes])
-    best = float(np.nanmax(prior, initial=0.0))
     rule = question.by
     if rule.name in (RuleName.CALIBRATED, RuleName.EXACT):
-        spread = best - float(np.nanmin(prior)) if known else 0.0  # the rule scales it to 1
+        spread = float(np.nanmax(prior) - np.nanmin(prior)) if known else 0.0  # the rule scales it to 1
         rule = replace(rule, planner_weight=(rule.planner_weight or PRIOR) * spread)
-    judge = None if always else Fitting(best if comparable(request) else None, len(known) == 1)
-    return replace(question, rule=rule, prior=prior, judge=judge)
+    if always or not known:
+        return replace(question, rule=rule, prior=prior)
+    log_odds = words_of(request, known, found).log_odds if comparable(request) else None
+    return replace(question, rule=rule, prior=prior, judge=Fitting(log_odds, len(known) == 1))
 
 
 class ToolCalls(AsyncCalls):

@@ -13,22 +13,55 @@ import numpy as np
 
 from kernel.choose.rule import Floats
 from kernel.tools.candidates import Candidate
-from kernel.tools.evidence import Evidence
+from kernel.tools.evidence import Evidence, Kind
 from kernel.tools.fields import Field
-from kernel.tools.spans import LITTLE, Source
+from kernel.tools.spans import CUT, LITTLE, NAMING, SAYING, Source
 from kernel.tools.weights import WEIGHTS
 
 NAMES = (
     "best", "gain", "contrast",
     *(source.value for source in Source),
-    "words", "long", "near name", "near about", "of name", "of about", "said", "first", "part", "yes", "place",
+    "words", "long", "free", "free clause", "told", "called", "formed", "joined", "way",
+    "near name", "near about", "of name", "of about", "said", "first", "part", "yes", "place",
     "out", "out spoken", "out about",
 )  # fmt: skip
 """The signs. `best`, `gain`, `contrast`: the log-probability less that of the best candidate, less that behind the line
 to compare with, and the share of the field's line in all lines. `near`: a word of the field's name or description
 stands beside the candidate; `of`: it is made of such words. `said`: the request has all words of what the schema names;
-`first`: the request begins with it; `part`: it is a part of a longer name. `out`: the field is left out, and whether
-the request has words of it all the same."""
+`first`: the request begins with it; `part`: it is a part of a longer name. `free`: the field is for a text that may be
+long, and how long the candidate is; `told`, `called`: a word of saying or of naming introduces it, and the field is for
+such; `formed`: a place with its state, or a time, written as the field asks for; `joined`: two things are in it; `way`:
+it stands behind `from` or `to`, and the field is for where something begins or ends. `out`: the field is left out, and
+whether the request has words of it all the same."""
+
+FREE = frozenset(
+    [
+        "query",
+        "text",
+        "body",
+        "message",
+        "content",
+        "note",
+        "question",
+        "prompt",
+        "search",
+        "phrase",
+        "sentence",
+        "topic",
+        "comment",
+    ]
+)
+TITLES = frozenset(["title", "name", "label", "subject"])
+"""Words of fields that are for what somebody says or looks for, and of those that are for what something is called."""
+STARTS = frozenset(["start", "from", "origin", "departure", "source", "initial"])
+ENDS = frozenset(["end", "to", "destination", "arrival", "target"])
+PLACED = re.compile(r"\b[Cc]ity,? *(?:and |& *|\(?abbreviated )*[Ss]tate|\b[A-Z]\w+, [A-Z]{2}\b|[Cc]ity, [Cc]ountry")
+"""A description that asks for a place with its state."""
+_JOINED = re.compile(r"\w (?:and|or|to|vs\.?|versus|&) \w", re.IGNORECASE)
+FORMATS = (("HH:MM", re.compile(r"\d\d:\d\d")), ("YYYY-MM-DD", re.compile(r"\d{4}-\d\d-\d\d")))
+"""Ways to write a time or a day that a description may name."""
+_TOLD = re.compile(rf"(?:\b(?:{SAYING})[:,]?|:) *[\"'\u2018\u201c]?$", re.IGNORECASE)
+_CALLED = re.compile(rf"\b(?:{NAMING}|as)[:,]? *[\"'\u2018\u201c]?$", re.IGNORECASE)
 
 _EMPTY = (
     "name number value type e g eg such default optional string specific calculate compute find get determine retrieve "
@@ -63,12 +96,26 @@ def signs(request: str, field: Field, evidence: Evidence) -> Floats:
     found[:-1, column["contrast"]] = asked - np.logaddexp.reduce(lines, axis=0)
     name, about = set(stems(field.name)), set(stems(field.about))
     spoken, names = set(stems(request)), full_names(request)
+    placed = PLACED.search(field.argument.description) is not None
+    formats = [form for name, form in FORMATS if name in field.argument.description]
+    directed = set(field.name.split())
+    text_field = evidence.kind is Kind.STRING
+    free, titled = text_field and _wants(field, FREE), text_field and _wants(field, TITLES)
     for row, each in zip(found, evidence.candidates, strict=False):
         row[column[each.source.value]] = 1
         text = each.text.strip('"')
         inner = stems(text)
         row[column["words"]] = min(len(text.split()), 12)
         row[column["long"]] = np.log1p(len(text))
+        if each.begin >= 0:
+            before = request[max(0, each.begin - 20) : each.begin]  # it may be introduced there
+            row[column["free"]] = free * np.log1p(len(text))
+            row[column["free clause"]] = free * (each.source is Source.CLAUSE)
+            row[column["way"]] = _way(before, directed)
+            row[column["told"]] = free and _TOLD.search(before) is not None and _closed(request, each.end)
+            row[column["called"]] = titled and _CALLED.search(before) is not None and _closed(request, each.end)
+        row[column["formed"]] = (placed and ", " in text) or any(form.fullmatch(text) for form in formats)
+        row[column["joined"]] = each.source is not Source.QUOTE and _JOINED.search(text) is not None
         row[column["near name"]] = _near(request, each, name)
         row[column["near about"]] = _near(request, each, about)
         row[column["of name"]] = bool(inner) and all(word in name for word in inner)
@@ -86,6 +133,26 @@ def signs(request: str, field: Field, evidence: Evidence) -> Floats:
     found[-1, column["out spoken"]] = any(word in spoken for word in name)
     found[-1, column["out about"]] = sum(word in spoken for word in about) / max(1, len(about))
     return found
+
+
+def _way(before: str, words: set[str]) -> float:
+    """Return 1 where a value stands behind the word of its end of a way, -1 behind that of the other end."""
+    found = re.search(r"\b(from|to)\s+(?:the\s+)?$", before, re.IGNORECASE)
+    if found is None or not words & (STARTS | ENDS):
+        return 0.0
+    return 1.0 if words & (STARTS if found[1].lower() == "from" else ENDS) else -1.0
+
+
+def _wants(field: Field, kind: frozenset[str]) -> bool:
+    """Return whether a field is of a kind by its name or, where that is of neither, by its description."""
+    named = set(field.name.split())
+    told = named if named & (FREE | TITLES) else set(re.findall(r"[a-z]+", field.about.lower()))
+    return not kind.isdisjoint(told)
+
+
+def _closed(request: str, end: int) -> bool:
+    """Return whether a text that is introduced ends here."""
+    return not re.match(r"[\w'-]| +\w", request[end:]) or CUT.match(request, end) is not None
 
 
 def full_names(request: str) -> list[tuple[int, int]]:

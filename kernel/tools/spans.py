@@ -36,6 +36,12 @@ BREAK = re.compile(
 )
 """The end of a sentence or a clause; `St. John` has none inside."""
 
+SAYING = "saying|says|say|reading|reads|text|message|content|body"
+NAMING = "called|named|titled|labelled|labeled|title|subject|label|name"
+INTRODUCED = re.compile(rf"\b(?:{SAYING}|{NAMING}|that|to|about|for|up|search|find|down):? +(?=\S)", re.IGNORECASE)
+"""Words behind which a text begins that somebody would write or look for."""
+CUT = re.compile(rf"[,;]|\s(?:and\s|with\s|that\s|the\s|a\s|its\s)*(?:{SAYING}|{NAMING})\b", re.IGNORECASE)
+"""Where such a text breaks off: at a comma, or where the next one is introduced."""
 
 _LITTLE_INSIDE = re.compile(rf"(?<=\s)(?:{'|'.join(map(re.escape, sorted(LITTLE - {'of'})))})(?=\s)", re.IGNORECASE)
 
@@ -150,15 +156,17 @@ def _is_name(text: str) -> bool:
 
 
 def _clauses(text: str) -> Iterator[tuple[int, int]]:
-    """Yield what stands between a word of introduction and the end of the sentence, and whole sentences."""
+    """Yield what a word introduces, to the end of the sentence and to where it breaks off, and whole sentences."""
     begin = 0
     ends = [(match.start(), match.end()) for match in BREAK.finditer(text)]
     for stop, following in [*ends, (len(text), len(text))]:
-        part = text[begin:stop]
-        for match in re.finditer(
-            r"(?:^|\b(?:that|to|saying|says|about|for|called|named|titled|reading):? +)(?=\S)", part
-        ):
-            inner = words(part[match.end() :])
-            if len(inner) > 1:
-                yield begin + match.end() + inner[0][0], begin + match.end() + inner[-1][1]
+        for match in INTRODUCED.finditer(text, begin, stop):
+            cut = CUT.search(text, match.end(), stop)
+            for end in {stop, cut.start() if cut else stop}:
+                inner = words(text[match.end() : end])
+                if len(inner) > 1:
+                    yield match.end() + inner[0][0], match.end() + inner[-1][1]
+        inner = words(text[begin:stop])
+        if len(inner) > 1:
+            yield begin + inner[0][0], begin + inner[-1][1]
         begin = following
