@@ -645,7 +645,7 @@ def function_calls() -> Lines:
         "nothing called",
         "valid",
         "passes",
-        "seconds",
+        "CPU s",
     ]
     rows = [
         (model, row)
