@@ -105,7 +105,7 @@ LEADS = (
     "Options:\n- {best}: none\n- {other}: none\n",
     SOLVED,
 )
-MARKS = (("best", "good"), ("Best", "Good"), ("Best", "Other"))
+MARKS = (("best", "good"), ("best", "okay"), ("best", "weak"), ("Best", "Good"), ("Best", "Other"))
 
 FORMS = tuple(Form(lead, *marks) for lead in LEADS for marks in MARKS)
 """Forms to try: what stands first in a list, in marks of large and small letters."""

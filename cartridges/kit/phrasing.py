@@ -33,7 +33,13 @@ def explanations(
     return tuple(Explained(name, *said[name]) for name in known)
 
 
-def offered(situation: str, options: Sequence[Option], opcodes: Collection[type[Opcode]], form: Form = FORM) -> Prompt:
+def offered(
+    situation: str,
+    options: Sequence[Option],
+    opcodes: Collection[type[Opcode]],
+    form: Form = FORM,
+    more: Sequence[Form] = (),
+) -> Prompt:
     """Return the options as a set, the one of the highest score marked, then the situation, and a blank; see `marked`.
 
     >>> phrase = {"enum": ["hello", "good bye"]}
@@ -49,7 +55,7 @@ def offered(situation: str, options: Sequence[Option], opcodes: Collection[type[
     Best move:
     """
     labels = [words(option.instruction, opcodes) for option in options]
-    return marked(labels, highest(options), question=f"{situation}\nBest move:", form=form)
+    return marked(labels, highest(options), question=f"{situation}\nBest move:", form=form, more=more)
 
 
 def highest(options: Sequence[Option]) -> int:
@@ -64,6 +70,7 @@ def marked(
     question: str,
     asked: tuple[tuple[Part, ...], tuple[Part, ...]] = ((), ()),
     form: Form = FORM,
+    more: Sequence[Form] = (),
 ) -> Prompt:
     """Return options as lines without an order, one of them marked as the best, and a blank for it.
 
@@ -75,7 +82,16 @@ def marked(
         question: stands behind the lines and asks for the best one.
         asked: what stands between the lines and the question, in the prompt and in the null prompt.
         form: lead and marks; `eval --forms` finds what a model understands.
+        more: further forms in which the same is asked in the same pass; `calibrated` averages over them, as models
+            differ in the marks that they understand.
+
+    >>> prompt = marked(["stop", "go"], 1, question="Best move:", more=[replace(FORM, other="poor")])
+    >>> [parts[1].texts for parts in (prompt.parts, *prompt.rotations)]
+    [('- good: stop\\n', '- best: go\\n'), ('- poor: stop\\n', '- best: go\\n')]
+    >>> [parts[1].texts for parts in prompt.nulls]
+    [('- good: stop\\n', '- good: go\\n'), ('- poor: stop\\n', '- poor: go\\n')]
     """
     blank = Part(question, trusted=True)
-    made = form.prompt(labels, best, (*asked[0], blank))
-    return replace(made, nulls=form.prompt(labels, -1, (*asked[1], blank)).nulls)
+    first, *others = [each.prompt(labels, best, (*asked[0], blank)) for each in (form, *more)]
+    nulls = [null for each in (form, *more) for null in each.prompt(labels, -1, (*asked[1], blank)).nulls]
+    return replace(first, nulls=tuple(nulls), rotations=tuple(other.parts for other in others))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.panel import Panel
 
@@ -13,9 +14,13 @@ from cartridges.robot.engine import BATTERY, HEIGHT, MARKS, WIDTH, RobotEngine
 from cartridges.robot.guide import GUIDE
 from cartridges.robot.opcodes import OPCODES
 from kernel.contract import Engine, Option
+from kernel.form import FORM
 from kernel.prompt import Prompt, explained
 
 ARROWS = "^>v<"
+
+OKAY, WEAK = replace(FORM, other="okay"), replace(FORM, other="weak")
+"""The marks of what is not best, asked in one pass: among fourteen options no mark alone serves both models."""
 
 
 class RobotView:
@@ -27,7 +32,7 @@ class RobotView:
             return explained(request, GUIDE)
         state = own(engine, RobotEngine).state
         mark = f" Next: mark {MARKS[state.reached]}." if state.reached < len(state.marks) else ""
-        return offered(f"A robot on the floor.{mark}", options, OPCODES)
+        return offered(f"A robot on the floor.{mark}", options, OPCODES, OKAY, more=(WEAK,))
 
     def render(self, engine: Engine) -> Panel:
         """Return the floor: an arrow for the robot, P for the person, # for boxes, A to C for marks still ahead."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -13,6 +14,7 @@ from cartridges.robot.opcodes import COMMANDS, OPCODES
 from cartridges.robot.planner import RobotPlanner
 from kernel.errors import CartridgeError, IllegalInstructionError
 from kernel.opcode import Instruction, words
+from kernel.prompt import Piece
 
 BY_WORDS = {words(command, OPCODES): command for command in COMMANDS}
 
@@ -238,12 +240,15 @@ def test_the_prompt_marks_the_best_option_and_the_null_marks_none() -> None:
     options = RobotPlanner().rank(engine)
     shown = [options[3], options[0]]
     prompt = view.prompt(engine, shown)
-    text = "".join(part.text for part in prompt.parts)
     other, best = (words(option.instruction, OPCODES) for option in shown)
-    head = "Options:\n- good: none\n"
-    assert text == f"{head}- good: {other}\n- best: {best}\nA robot on the floor. Next: mark A.\nBest move:"
-    assert "".join(part.text for part in prompt.nulls[0]) == (
-        f"{head}- good: {other}\n- good: {best}\nA robot on the floor. Next: mark A.\nBest move:"
-    )
+    question = "A robot on the floor. Next: mark A.\nBest move:"
+
+    def text(parts: Sequence[Piece]) -> str:
+        return "".join(part.text for part in parts)
+
+    for mark, parts, null in zip(("okay", "weak"), (prompt.parts, *prompt.rotations), prompt.nulls, strict=True):
+        head = f"Options:\n- {mark}: none\n- {mark}: {other}\n"
+        assert text(parts) == f"{head}- best: {best}\n{question}"
+        assert text(null) == f"{head}- {mark}: {best}\n{question}"
     asked = view.prompt(engine, shown, "turn, please")
     assert "".join(part.text for part in asked.parts).endswith("stop: stop\n\nRequest: turn, please\nCommand:")
