@@ -93,18 +93,19 @@ def best(cells: Sequence[str], values: Sequence[float]) -> Line:
 # Rules, prompts and models
 
 
-def by_rule(name: str) -> Iterator[tuple[str, str, list[Row]]]:
-    """Yield (model, set, a row a rule) of a file of `eval`."""
+def by_rule(name: str, rules: Sequence[str] = RULES) -> Iterator[tuple[str, str, list[Row | None]]]:
+    """Yield (model, set, a row a rule) of a file of `eval`; None for a rule that was not measured there."""
     found = {(row["model"], row["set"], row["rule"]): row for row in result(name)["results"]}
     for model, of in dict.fromkeys((model, of) for model, of, _ in found):
-        yield model, of, [found[model, of, rule] for rule in RULES]
+        yield model, of, [found.get((model, of, rule)) for rule in rules]
 
 
 @table
 def rules() -> Lines:
     """Accuracy by rule of every model and set of eval.json."""
     yield ["model", "set (cases, chance)", *RULES, "tokens a decision"]
-    for model, of, rows in by_rule("eval"):
+    for model, of, measured in by_rule("eval"):
+        rows = [row for row in measured if row is not None]
         cells = best([right(row) for row in rows], [row["correct"] for row in rows])
         title = f"{of} ({rows[0]['cases']}, {percent(rows[0]['chance'])})"
         yield [model, title, *cells, ", ".join(f"{row['tokens']:.0f}" for row in rows)]
@@ -123,10 +124,10 @@ def states() -> Lines:
 @table
 def several() -> Lines:
     """Accuracy where several cartridges take requests, and of the request without their guides."""
-    yield ["model", "cartridges (requests, commands)", *RULES, "calibrated, request alone"]
-    for model, of, rows in by_rule("eval-several"):
-        cells = best([right(row) for row in rows], [row["correct"] for row in rows])
-        title = f"{of} ({rows[0]['cases']}, {1 / rows[0]['chance']:.0f})"
+    yield ["model", "cartridges (requests, commands)", *RULES, "learned", "calibrated, request alone"]
+    for model, of, rows in by_rule("eval-several", (*RULES, "learned")):
+        cells = best([right(row) if row else "" for row in rows], [row["correct"] if row else -1 for row in rows])
+        title = f"{of} ({rows[0]['cases']}, {1 / rows[0]['chance']:.0f})" if rows[0] else of
         yield [model, title, *cells, f"{result('eval-several')['alone'][model][of]} %"]
 
 

@@ -26,10 +26,15 @@ class Row(BaseModel):
 
 
 class RequestRow(Row):
-    """A request in everyday words and the one command that answers it, as words."""
+    """A request in everyday words and the one command that answers it, as words.
+
+    `elsewhere` names the cartridges of which a command answers it as well, or better: in a session with one of them it
+    is no case, because two answers would be right.
+    """
 
     request: str
     answer: str
+    elsewhere: tuple[str, ...] = ()
 
 
 class CallRow(Row):
@@ -47,11 +52,12 @@ class NothingRow(Row):
     """A request that nothing should answer, and of which kind it is.
 
     `nonsense` asks for nothing that can be done, `beyond` for what none of the commands does, `negated` says what not
-    to do, and `vague` does not say what.
+    to do, and `vague` does not say what. `elsewhere` names the cartridges that may answer it; see `RequestRow`.
     """
 
     request: str
     kind: Kind
+    elsewhere: tuple[str, ...] = ()
 
 
 M = TypeVar("M", bound=BaseModel)
@@ -95,11 +101,12 @@ def case(row: RequestRow, prompt: Prompt, options: Sequence[str]) -> Case:
     answer `none` says that nothing should be done; the case's answer is empty then.
     Raises CartridgeError for another answer that is not one of the options.
     """
+    texts = tuple(f" {option}" for option in options)
     if row.answer == NONE and NONE not in options:
-        return Case(row.id, prompt, tuple(f" {o}" for o in options), "", row.split, row.request)
+        return Case(row.id, prompt, texts, "", row.split, row.request, elsewhere=row.elsewhere)
     if row.answer not in options:
         raise CartridgeError(f"case {row.id}: the answer {row.answer!r} is not one of the {len(options)} options")
-    return Case(row.id, prompt, tuple(f" {o}" for o in options), f" {row.answer}", row.split, row.request)
+    return Case(row.id, prompt, texts, f" {row.answer}", row.split, row.request, elsewhere=row.elsewhere)
 
 
 def calls(path: Path) -> list[CallCase]:
@@ -130,7 +137,8 @@ def nothing(path: Path, make: Callable[[str], Prompt], options: Sequence[str]) -
     """
     texts = tuple(f" {option}" for option in options)
     return [
-        Case(row.id, make(row.request), texts, "", row.split, row.request, row.kind) for row in read(path, NothingRow)
+        Case(row.id, make(row.request), texts, "", row.split, row.request, row.kind, row.elsewhere)
+        for row in read(path, NothingRow)
     ]
 
 

@@ -113,7 +113,8 @@ class View(Protocol):
 class Case:
     """One labelled state: what the model reads, what it may choose among, what is right; the request, if it is one.
 
-    A request that nothing should answer has a `kind` (see `kernel.casefile`) and the empty answer.
+    A request that nothing should answer has a `kind` (see `kernel.casefile`) and the empty answer. `elsewhere` names
+    the cartridges beside which that answer is not the only right one, so there it is no case.
     """
 
     id: str
@@ -123,6 +124,7 @@ class Case:
     split: str = "test"
     request: str = ""
     kind: str = ""
+    elsewhere: tuple[str, ...] = ()
 
 
 class Live(Protocol):

@@ -34,9 +34,15 @@ def asked_of_all(request: str, guide: tuple[Explained, ...]) -> Prompt:
     return explained(request, guide, short=True)
 
 
+def is_one_of_all(case: Case, cartridges: Sequence[Cartridge]) -> bool:
+    """Return whether a case has one right answer among the commands of some cartridges: no other of them answers it."""
+    return not any(cartridge.name in case.elsewhere for cartridge in cartridges)
+
+
 def cases_of_all(cartridges: Sequence[Cartridge]) -> list[Case]:
     """Return the labelled requests of some cartridges, each to be answered among the commands of all of them.
 
+    A request that another one of them answers as well is left out.
     Raises UsageError where a cartridge has none, or two have a command of the same words.
     """
     guide, options, found = guide_of(cartridges), dict[str, str](), list[Case]()
@@ -47,7 +53,7 @@ def cases_of_all(cartridges: Sequence[Cartridge]) -> list[Case]:
         for option in dict.fromkeys(itertools.chain.from_iterable(case.options for case in own)):
             if (other := options.setdefault(option, cartridge.name)) != cartridge.name:
                 raise UsageError(f"{option!r} is a command of {other!r} and of {cartridge.name!r}")
-        found += own
+        found += [case for case in own if is_one_of_all(case, cartridges)]
     return [replace(case, prompt=asked_of_all(case.request, guide), options=tuple(options)) for case in found]
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from dispatch.log.corrections import corrections
-from dispatch.session.guides import asked_of_all, guide_of
+from dispatch.session.guides import asked_of_all, guide_of, is_one_of_all
 from dispatch.session.learned import keys_of
 from kernel.api import Kernel
 from kernel.casefile import NONE, numbered
@@ -58,8 +58,8 @@ class Lesson:
 def own_cases(cartridges: Sequence[Cartridge]) -> list[tuple[str, str]]:
     """Return the labelled requests of cartridges of the half `dev`, each with its answer as words, "" for nothing.
 
-    What nothing should answer in one cartridge may be meant in another; the words of a request decide that for several:
-    a request that stands in two sets with two answers is left out.
+    What has one answer in a cartridge may have another beside it. For several, a case that names one of the others as
+    `elsewhere` is left out, and so is a request that stands in two sets with two answers.
     """
     found: dict[str, set[str]] = {}
     for case in _to_learn_from(cartridges):
@@ -71,7 +71,7 @@ def own_cases(cartridges: Sequence[Cartridge]) -> list[tuple[str, str]]:
 def _to_learn_from(cartridges: Sequence[Cartridge]) -> Iterator[Case]:
     for cartridge in cartridges:
         for make in [*([cartridge.cases] if cartridge.cases else []), *cartridge.more_cases.values()]:
-            yield from (case for case in make() if case.split == "dev")
+            yield from (case for case in make() if case.split == "dev" and is_one_of_all(case, cartridges))
 
 
 def file_cases(path: Path, known: Sequence[str]) -> list[tuple[str, str]]:

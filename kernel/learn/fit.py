@@ -1,9 +1,11 @@
 """Fits what a learned file holds: two multinomial logistic regressions, and thresholds by cross-validation.
 
 The one for commands is fitted with an offset: the calibrated scores, times a factor that is fitted as well, are the
-prior, and an L2 penalty pulls everything else towards zero. A command that no request asks for stays at its prior. The
-other one tells requests that ask for something from each kind of those that do not: nonsense, what is beyond the
-commands, what is negated, what is vague have little in common. scipy is imported on use (the extra `[learn]`).
+prior, and an L2 penalty pulls everything else towards zero. Where few requests are labelled, commands that have a word
+in common share its weights: what tells left from right is learned of all turns at once. A command that no request asks
+for stays at its prior. The other one tells requests that ask for something from each kind of those that do not:
+nonsense, what is beyond the commands, what is negated, what is vague have little in common. scipy is imported on use
+(the extra `[learn]`).
 """
 
 from __future__ import annotations
@@ -35,16 +37,25 @@ UNSURE = 0.01
 class Settings:
     """How strongly to learn.
 
+    The defaults are for FEW labelled requests a command and more; else FOR_FEW is better.
+
     Args:
         penalty: L2 on the weights of the multinomial regression, on a state of mean square 1.
+        shared: how much the weights of a word count that several commands have, beside a command's own.
         cost: of an error in the one for what is meant, against the same penalty.
         state, words: how much these count there, beside signals of variance 1.
     """
 
     penalty: float = 0.03
+    shared: float = 0.0
     cost: float = 1.0
     state: float = 5.0
     words: float = 1.5
+
+
+FEW = 20
+FOR_FEW = Settings(penalty=0.1, shared=2.0)
+"""How to learn from fewer than FEW requests a command; chosen by cross-validation."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +94,10 @@ class Fit:
         of_guide: int = 0,
         kinds: Sequence[str] = (),
     ) -> None:
-        self.found, self.labels, self.settings = found, labels, settings or Settings()
-        self.kinds = kinds or [""] * len(labels)
         self.asked = np.arange(len(labels)) < len(labels) - of_guide
+        few = ((labels >= 0) & self.asked).sum() < FEW * len(found.bodies)
+        self.found, self.labels, self.settings = found, labels, settings or (FOR_FEW if few else Settings())
+        self.kinds = kinds or [""] * len(labels)
         if not (labels >= 0).any():
             raise UsageError("there is no labelled request with an answer to learn from")
         self.states = centred(found.states)
@@ -156,9 +168,19 @@ class Fit:
         n, mean = self.calibrated.shape[1], self.states[rows].mean(axis=0)
         basis, scale = _basis(self.states[rows] - mean)
         x = (self.states[rows] - mean) @ basis / scale
-        factor, bias, own = multinomial(x, np.eye(n)[self.labels[rows]], self.settings.penalty, self.calibrated[rows])
+        factor, bias, own = multinomial(
+            x, np.eye(n)[self.labels[rows]], self.settings.penalty, self.calibrated[rows], self._parts
+        )
         weights = basis / scale @ own
         return factor, bias - mean @ weights, weights
+
+    @cached_property
+    def _parts(self) -> Floats:
+        """Which weights a command adds up: its own, and those of its words that others have; shape (n, parts)."""
+        said = [set(body.split()) for body in self.found.bodies]
+        words = sorted(word for word in set().union(*said) if 1 < sum(word in each for each in said) < len(said))
+        has = np.array([[word in each for word in words] for each in said], float).reshape(len(said), -1)
+        return np.hstack([np.eye(len(said)), self.settings.shared * has])
 
     def _signals(self, scores: Floats, rows: Any) -> Floats:
         """Return top, total and share of some requests, shape (rows, SIGNALS)."""
@@ -214,7 +236,7 @@ def _basis(states: Floats, most: int = 200) -> tuple[Floats, float]:
 
 
 def multinomial(
-    x: Floats, target: Floats, penalty: float, offset: Floats | None = None
+    x: Floats, target: Floats, penalty: float, offset: Floats | None = None, parts: Floats | None = None
 ) -> tuple[float, Floats, Floats]:
     """Fit a multinomial logistic regression; return the factor of the offset, the bias and the weights.
 
@@ -225,26 +247,28 @@ def multinomial(
         target: float64, shape (rows, n): 1 at the class of a row.
         penalty: L2 on weights and bias.
         offset: float64, shape (rows, n): scores to begin with, times a factor that is fitted too.
+        parts: float64, shape (n, m): the weights of a class are the sum of those of m parts, each times so much; what
+            is penalised are the parts'. Each class is one by itself where this is None.
     """
     optimize = _optimize()
     (rows, k), n = x.shape, target.shape[1]
-    seen = target.any(axis=0)
-    begin = np.zeros((rows, n)) if offset is None else offset
+    made_of = (np.eye(n) if parts is None else parts) * np.asarray(target.any(axis=0))[:, None]
+    begin, m = np.zeros((rows, n)) if offset is None else offset, made_of.shape[1]
 
     def loss(p: Floats) -> tuple[float, Floats]:
-        factor, bias, weights = p[0], p[1 : 1 + n] * seen, p[1 + n :].reshape(k, n) * seen
-        scores = factor * begin + x @ weights + bias
+        factor, bias, weights = p[0], p[1 : 1 + m], p[1 + m :].reshape(k, m)
+        scores = factor * begin + (x @ weights + bias) @ made_of.T
         total = np.logaddexp.reduce(scores, axis=1)
         wrong = np.exp(scores - total[:, None]) - target
-        value = (total - (scores * target).sum(axis=1)).sum()
-        value += penalty / 2 * ((weights**2).sum() + (bias**2).sum())
-        steps = [(wrong.sum(axis=0) + penalty * bias) * seen, ((x.T @ wrong + penalty * weights) * seen).ravel()]
-        return float(value), np.concatenate([[(wrong * begin).sum()], *steps])
+        value = (total - (scores * target).sum(axis=1)).sum() + penalty / 2 * (p[1:] ** 2).sum()
+        by_part = wrong @ made_of
+        steps = np.concatenate([by_part.sum(axis=0), (x.T @ by_part).ravel()]) + penalty * p[1:]
+        return float(value), np.concatenate([[(wrong * begin).sum()], steps])
 
-    start = np.zeros(1 + n + k * n)
+    start = np.zeros(1 + m + k * m)
     start[0] = 1.0
     p = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 150}).x
-    return float(p[0]), p[1 : 1 + n] * seen, p[1 + n :].reshape(k, n) * seen
+    return float(p[0]), made_of @ p[1 : 1 + m], p[1 + m :].reshape(k, m) @ made_of.T
 
 
 def _optimize() -> Any:

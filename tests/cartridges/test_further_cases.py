@@ -15,6 +15,8 @@ import pytest
 import cartridges
 from cartridges.home import make as make_home
 from cartridges.home.opcodes import COMMANDS, OPCODES
+from dispatch.loading.registry import load
+from dispatch.session.learning import own_cases
 from kernel.casefile import NothingRow, RequestRow, read, requests
 from kernel.contract import Case
 from kernel.errors import CartridgeError
@@ -92,6 +94,30 @@ def test_what_is_learned_from_paraphrases_no_test_case(name: str) -> None:
     if name == "home":
         held_out += rows(name, "hints", "test") + rows(name, "fresh", "test")
     assert list(pairs(rows(name, "more", "dev"), held_out)) == []
+
+
+def test_nothing_that_several_learn_together_paraphrases_a_test_case() -> None:
+    """What one cartridge adds to learn from, beside the held-out requests of the others."""
+    names = ("home", "robot", "scavenger")
+    for name, other in itertools.permutations(names, 2):
+        assert list(pairs(rows(name, "more", "dev"), rows(other, "cases", "test"))) == [], (name, other)
+
+
+def test_a_request_that_another_cartridge_answers_as_well_is_no_case_beside_it() -> None:
+    """Such requests name other cartridges, are of the half `dev`, and are left out where one of these is there."""
+    found = {name: own_cases([load(name)]) for name in ("home", "robot", "scavenger")}
+    assert ("Open the door", "") in found["robot"]
+    together = own_cases([load("home"), load("robot")])
+    assert "Open the door" not in dict(together)
+    assert "Jump" in dict(together)
+    assert "Open the door" in dict(own_cases([load("robot"), load("scavenger")]))
+    for name in found:
+        cartridge = load(name)
+        assert cartridge.cases is not None
+        sets = [cartridge.cases(), *(make() for make in cartridge.more_cases.values())]
+        marked = [case for each in sets for case in each if case.elsewhere]
+        assert {case.split for case in marked} == {"dev"}
+        assert {other for case in marked for other in case.elsewhere} <= found.keys() - {name}
 
 
 def test_the_set_kept_apart_paraphrases_nothing() -> None:

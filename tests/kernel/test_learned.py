@@ -21,7 +21,7 @@ from kernel.choose.rule import Rule, RuleName
 from kernel.contract import Case
 from kernel.errors import LogitsError, StoreError, UsageError
 from kernel.learn.features import Features, features
-from kernel.learn.fit import Fit, accuracy
+from kernel.learn.fit import Fit, Settings, accuracy
 from kernel.prompt import Explained, explained
 from kernel.trie.opcodes import Literal, OpcodeSet
 
@@ -369,6 +369,28 @@ def test_an_opcode_without_a_request_stays_at_its_prior() -> None:
     assert np.abs(learned.weights[:, 0]).max() > 0
     assert learned.thresholds == Thresholds()
     assert learned.meant_bias.tolist() == [0.0]
+
+
+def test_commands_that_share_a_word_learn_from_each_other() -> None:
+    """What tells on from off is learned of the red lamp; the blue one has few requests, and is right more often."""
+    bodies = (" blue off", " blue on", " red off", " red on")
+    labels = np.array([0, 1] * 2 + [2, 3] * 40 + [0, 1] * 40)
+    taught = np.arange(len(labels)) < 84
+    random = np.random.default_rng(1)
+    colour, switch = random.normal(0, 1, (2, 24)), random.normal(0, 0.5, (2, 24))
+    states = colour[labels // 2] + switch[labels % 2] + random.normal(0, 0.7, (len(labels), 24))
+    made = replace(
+        made_up(labels), bodies=bodies, states=states.astype(np.float32), raw=np.full((len(labels), 4), -5.0)
+    )
+    known = replace(made, states=made.states[taught], raw=made.raw[taught], requests=made.requests[:84])
+
+    def right(shared: float) -> float:
+        learned = Fit(known, labels[taught], Settings(shared=shared)).learned()
+        rows = np.flatnonzero(~taught)
+        scores = [learned.scores(np.arange(4), made.raw[row], learned.state(made.states[row])) for row in rows]
+        return accuracy(np.array(scores), labels[rows])
+
+    assert right(2.0) > right(0.0) + 0.05
 
 
 def test_without_an_answered_request_there_is_nothing_to_learn() -> None:
