@@ -48,31 +48,45 @@ def main() -> None:
     parser.add_argument("--dev", type=int, default=0, help="so many of the cases that are for development, instead")
     parser.add_argument("--seed", type=int, default=SEED, help="draws the cases (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads (default: %(default)s)")
+    parser.add_argument("--kept", action="store_true", help="judge the calls that are kept, and make none")
     parser.add_argument("--fresh", action="store_true", help="make all calls anew")
     given = parser.parse_args()
     judge = checker()
-    found: list[Row] = []
+    made: dict[tuple[str, str], tuple[Sequence[Case], list[Row]]] = {}
     with Kernel.load(given.model, n_ctx=4096, threads=given.threads) as kernel:
         for name in given.contestant or CONTESTANTS:
             contestant = CONTESTANTS[name](kernel)
             for category in given.category or CATEGORIES:
                 several = cases(category, seed=given.seed, most=given.cases, dev=bool(given.dev))
                 several = several[: given.dev or given.cases]
+                if name != "ours":
+                    several = _part(several, given.others, given.seed)
                 drawn = "dev" if given.dev else str(given.seed)
                 kept = CACHE / f"bench-{Path(given.model).stem}-{name}-{category}-{drawn}.jsonl"
                 if given.fresh:
                     kept.unlink(missing_ok=True)
-                part = _part(several, given.others, given.seed)
-                made = _made(contestant, several if name == "ours" else part, kept)
-                if name == "ours" and len(part) < len(several):
-                    found.append(summed(name, category, several, made, judge))
-                    same = {case.id for case in part}
-                    made, name_here = [row for row in made if row["id"] in same], "ours, same cases"
-                    found.append(summed(name_here, category, part, made, judge))
-                else:
-                    found.append(summed(name, category, several if name == "ours" else part, made, judge))
-                _tell(found[-1])
+                known = _known(kept)
+                several = [case for case in several if case.id in known] if given.kept else several
+                if several:
+                    made[name, category] = several, _made(contestant, several, kept)
+                    _tell(summed(name, category, *made[name, category], judge))
+    found = [summed(*key, *rows, judge) for key, rows in made.items()]
+    found += [summed("ours, same cases", category, *rows, judge) for category, rows in _same(made).items()]
     publish("calls", {"model": given.model, "package": PACKAGE, "seed": given.seed, "rows": found}, given.out)
+
+
+def _same(
+    made: Mapping[tuple[str, str], tuple[Sequence[Case], list[Row]]],
+) -> dict[str, tuple[Sequence[Case], list[Row]]]:
+    """Return what ours made of the cases that another has, by category, where these are fewer."""
+    found = {}
+    for (name, category), (several, _) in made.items():
+        mine = made.get(("ours", category))
+        if name != "ours" and mine is not None and len(several) < len(mine[0]):
+            ids = {case.id for case in several}
+            rows = [(case, row) for case, row in zip(*mine, strict=True) if case.id in ids]
+            found[category] = [case for case, _ in rows], [row for _, row in rows]
+    return found
 
 
 def _part(several: Sequence[Case], most: int | None, seed: int) -> Sequence[Case]:
@@ -85,9 +99,7 @@ def _part(several: Sequence[Case], most: int | None, seed: int) -> Sequence[Case
 
 def _made(contestant: Any, several: Sequence[Case], kept: Path) -> list[Row]:
     """Return what a contestant makes of each case; what it has made before is taken from the file."""
-    known: dict[str, Row] = {}
-    if kept.exists():
-        known = {row["id"]: row for row in map(json.loads, kept.read_text("utf-8").splitlines())}
+    known = _known(kept)
     made: list[Row] = []
     with kept.open("a", encoding="utf-8") as file:
         for case in several:
@@ -99,6 +111,12 @@ def _made(contestant: Any, several: Sequence[Case], kept: Path) -> list[Row]:
                 print(json.dumps(row, ensure_ascii=False, default=str), file=file, flush=True)
             made.append(row)
     return made
+
+
+def _known(kept: Path) -> dict[str, Row]:
+    if not kept.exists():
+        return {}
+    return {row["id"]: row for row in map(json.loads, kept.read_text("utf-8").splitlines())}
 
 
 def summed(name: str, category: str, several: Sequence[Case], made: Sequence[Row], judge: Judge) -> Row:
