@@ -31,7 +31,7 @@ def chunks(reply: Any) -> list[dict[str, Any]]:
 
 def test_a_stream_says_what_the_whole_answer_says(live: Any, weather_tools: Any) -> None:
     """Role and name first, then the arguments in pieces, then why it ended, then the usage, as OpenAI sends them."""
-    fields = {"tools": weather_tools, "logprobs": True, "top_logprobs": 2}
+    fields = {"tools": weather_tools, "tool_choice": "required", "logprobs": True, "top_logprobs": 2}
     whole = live.ask("POST", "/v1/chat/completions", live.chat(**fields)).json
     usage = {"stream": True, "stream_options": {"include_usage": True}}
     told = chunks(live.ask("POST", "/v1/chat/completions", live.chat(**fields, **usage)))
@@ -81,7 +81,7 @@ def test_log_probabilities_are_those_among_the_legal_tokens(
     assert chosen >= 1
     text = b"".join(bytes(token["bytes"]) for token in choice["logprobs"]["content"])
     assert choice["message"]["tool_calls"][0]["function"]["arguments"].encode() in text
-    both = live.ask("POST", "/v1/chat/completions", live.chat(**fields)).json
+    both = live.ask("POST", "/v1/chat/completions", live.chat(**fields, tool_choice="required")).json
     tool, *_ = both["choices"][0]["logprobs"]["content"]
     assert {each["token"] for each in tool["top_logprobs"]} == {"getWeather", "set_alarm"}
     assert sum(np.exp(each["logprob"]) for each in tool["top_logprobs"]) == pytest.approx(1)
