@@ -79,7 +79,7 @@ def _same(
     made: Mapping[tuple[str, str], tuple[Sequence[Case], list[Row]]],
 ) -> dict[str, tuple[Sequence[Case], list[Row]]]:
     """Return what ours made of the cases that another has, by category, where these are fewer."""
-    found = {}
+    found: dict[str, tuple[Sequence[Case], list[Row]]] = {}
     for (name, category), (several, _) in made.items():
         mine = made.get(("ours", category))
         if name != "ours" and mine is not None and len(several) < len(mine[0]):
