@@ -57,7 +57,7 @@ def main() -> None:
         for name in given.contestant or CONTESTANTS:
             contestant = CONTESTANTS[name](kernel)
             for category in given.category or CATEGORIES:
-                several = cases(category, seed=given.seed, most=given.cases, dev=bool(given.dev))
+                several: Sequence[Case] = cases(category, seed=given.seed, most=given.cases, dev=bool(given.dev))
                 several = several[: given.dev or given.cases]
                 if name != "ours":
                     several = _part(several, given.others, given.seed)
