@@ -147,13 +147,14 @@ def _blank(where: str, prompt: Prompt) -> None:
 
 
 def _sets(where: str, prompt: Prompt) -> None:
-    """Lines without an order stand where they can, and null prompts read them behind the same lead."""
+    """Lines without an order stand where they can, and null prompts read them behind a lead of the prompt's."""
     try:
         (lead, lines, _), *nulls = [parted(parts) for parts in (prompt.parts, *prompt.nulls)]
+        leads = {text(lead), *(text(parted(parts)[0]) for parts in prompt.rotations)}
     except UsageError as error:
         raise FaultError(f"{where}: {error}") from error
     for other, theirs, _ in nulls:
-        if lines is not None and theirs is not None and text(other) != text(lead):
+        if lines is not None and theirs is not None and text(other) not in leads:
             raise FaultError(
                 f"{where}: a null prompt has its lines behind {text(other)!r}, the prompt behind {text(lead)!r}; "
                 "a line is read once for both behind one lead, and what differs belongs behind the lines"

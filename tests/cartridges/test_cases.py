@@ -304,20 +304,20 @@ def test_the_tetris_cartridge_has_the_states_of_its_own_opcodes() -> None:
     assert made.cases() == tetris_set("syllables")
 
 
-STATE_SETS = pytest.mark.parametrize("name", ["robot", "scavenger"])
+STATE_SETS = pytest.mark.parametrize(("name", "other"), [("robot", "okay"), ("scavenger", "good")])
 
 
 @STATE_SETS
-def test_states_of_the_games_list_all_that_is_legal_with_the_best_marked(name: str) -> None:
+def test_states_of_the_games_list_all_that_is_legal_with_the_best_marked(name: str, other: str) -> None:
     """40 in each half, prompts that differ; the lines are the options in their order, the answer's says best."""
     found = importlib.import_module(f"cartridges.{name}").make().more_cases["states"]()
     assert Counter(c.split for c in found) == {"dev": 40, "test": 40}
     assert len({c.id for c in found}) == len({c.prompt.parts for c in found}) == len(found)
     for each in found:
         lines = "".join(part.text for part in each.prompt.parts).splitlines()
-        assert lines[:2] == ["Options:", "- good: none"]
-        listed = [line for line in lines[2:] if line.startswith(("- best: ", "- good: "))]
-        marks = ["- best:" if option == each.answer else "- good:" for option in each.options]
+        assert lines[:2] == ["Options:", f"- {other}: none"]
+        listed = [line for line in lines[2:] if line.startswith(("- best: ", f"- {other}: "))]
+        marks = ["- best:" if option == each.answer else f"- {other}:" for option in each.options]
         assert listed == [mark + option for mark, option in zip(marks, each.options, strict=True)]
 
 

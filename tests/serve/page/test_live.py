@@ -32,7 +32,10 @@ def start(page: Page, *, paused: bool = False) -> None:
 def test_a_live_session_is_played_pinned_slowed_stepped_and_stopped(visit: Visits) -> None:
     """What is pinned stays while more is decided; paused means that nothing is."""
     page = visit().go("#/")
-    start(page)
+    start(page, paused=True)
+    page.get_by_label("Decisions a second").select_option("1")  # a whole game takes seconds
+    page.keyboard.press("Escape")
+    page.keyboard.press(" ")
     choice = page.locator(".piece.choice").first
     choice.click()
     title = page.locator(".panel.pinned h2")
@@ -40,7 +43,6 @@ def test_a_live_session_is_played_pinned_slowed_stepped_and_stopped(visit: Visit
     pinned, rows, before = title.inner_text(), page.locator(".ledger").inner_text(), number(page)
     expect(page.locator(".transport .of")).not_to_have_text(f"of {before}")
     assert (title.inner_text(), page.locator(".ledger").inner_text()) == (pinned, rows)
-    page.get_by_label("Decisions a second").select_option("1")
     page.keyboard.press("Escape")
     page.keyboard.press(" ")
     expect(page.locator(".verdict")).to_have_text("live, paused")
