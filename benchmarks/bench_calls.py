@@ -6,8 +6,8 @@
 Contestants: `ours` (Kernel.call), `llguidance` (the same functions as a JSON grammar, greedy), `unconstrained` (a
 lenient JSON reader behind free text). In the categories of irrelevance no function fits, and right is to call none.
 
-Others take ten times as long, so they may be given a part of the cases, drawn by the same seed: --others 100. What ours
-makes of that part is a row of its own then, `ours, same cases`.
+Others may be given a part of the cases, drawn by the same seed: --others 100. What ours makes of that part is a row of
+its own then, `ours, same cases`.
 
 Seconds are those of the processor, on one thread: they hardly depend on what else runs.
 
@@ -68,7 +68,7 @@ def main() -> None:
                 known = _known(kept)
                 several = [case for case in several if case.id in known] if given.kept else several
                 if several:
-                    made[name, category] = several, _made(contestant, several, kept)
+                    made[name, category] = several, _made(contestant, several, kept, known)
                     _tell(summed(name, category, *made[name, category], judge))
     found = [summed(*key, *rows, judge) for key, rows in made.items()]
     found += [summed("ours, same cases", category, *rows, judge) for category, rows in _same(made).items()]
@@ -97,9 +97,8 @@ def _part(several: Sequence[Case], most: int | None, seed: int) -> Sequence[Case
     return [case for case in several if case.id in drawn]
 
 
-def _made(contestant: Any, several: Sequence[Case], kept: Path) -> list[Row]:
-    """Return what a contestant makes of each case; what it has made before is taken from the file."""
-    known = _known(kept)
+def _made(contestant: Any, several: Sequence[Case], kept: Path, known: Mapping[str, Row]) -> list[Row]:
+    """Return what a contestant makes of each case; what it has made before is known."""
     made: list[Row] = []
     with kept.open("a", encoding="utf-8") as file:
         for case in several:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from bfcl_cases import Case, cases
-from call_peers import opcodes
+from call_peers import LONGEST, opcodes
 from harness import make_parser, publish
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
@@ -32,7 +32,6 @@ WEIGHT = {
 }  # fmt: skip
 """Of a case: there are few of some categories, and the weights are for all of them."""
 GOALS = (0.06, 0.08, 0.10)
-LONGEST = 1500
 
 
 def main() -> None:

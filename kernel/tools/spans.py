@@ -160,13 +160,12 @@ def _clauses(text: str) -> Iterator[tuple[int, int]]:
     begin = 0
     ends = [(match.start(), match.end()) for match in BREAK.finditer(text)]
     for stop, following in [*ends, (len(text), len(text))]:
+        parts = [(begin, stop)]
         for match in INTRODUCED.finditer(text, begin, stop):
             cut = CUT.search(text, match.end(), stop)
-            for end in {stop, cut.start() if cut else stop}:
-                inner = words(text[match.end() : end])
-                if len(inner) > 1:
-                    yield match.end() + inner[0][0], match.end() + inner[-1][1]
-        inner = words(text[begin:stop])
-        if len(inner) > 1:
-            yield begin + inner[0][0], begin + inner[-1][1]
+            parts += [(match.end(), stop), (match.end(), cut.start() if cut else stop)]
+        for start, end in parts:
+            inner = words(text[start:end])
+            if len(inner) > 1:
+                yield start + inner[0][0], start + inner[-1][1]
         begin = following
