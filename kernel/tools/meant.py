@@ -6,21 +6,28 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
 from kernel.opcode.opcode import SchemaOpcode
+from kernel.tools.candidates import SPOKEN
 from kernel.tools.evidence import Kind, kind_of
-from kernel.tools.fields import fields_of
+from kernel.tools.fields import Field, fields_of
 from kernel.tools.matching import Match
 from kernel.tools.quantities import numbers
 from kernel.tools.signs import stems
 from kernel.tools.spans import Source, spans
 
-FEW = 10
-"""Tools beyond which one more says nothing."""
 NAMES = 3
 """Names beyond which one more says nothing."""
+FEW = 2
+"""Words of a request that are few."""
+SUCH = re.compile(r"\b(?:e\.g\.,?|such as|like|for example,?) ([^.)]{2,80})", re.IGNORECASE)
+"""What a description gives as an example, quotes or not."""
+LINK = re.compile(r"\b(?:url|uri|link|endpoint|path|file|ip|domain)\b")
+"""Words of an argument's name that is for where something lies."""
+LINKED = re.compile(r"https?://|www\.|\b[\w-]+\.(?:com|org|net|io)\b|/\w+/|\d+\.\d+\.\d+\.\d+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +35,32 @@ class Words:
     """What the words of a request say of the tool that shares most with it; each about between 0 and 1.
 
     Attributes:
-        shared: score of the match, at most 1.
+        of_name: share of the words of the tool's name that the request has.
         of_about: share of the tool's description that the request has.
-        tools: logarithm of the number of tools, of FEW at most: the best of many shares more by chance.
-        numbers_missing: share of the numbers that the tool needs and the request does not have.
-        numbers_there: whether the tool needs numbers and the request has as many.
-        texts_missing: share of the texts that the tool needs for which the request has no word that is not the tool's.
+        ahead: score of the match before that of the next tool, at most 2.
+        nothing: whether no word is shared, with the arguments either.
+        example: whether a word is among the values that the arguments list or give as an example.
+        examples: share of the request's words that are.
         names: names and quotes in the request, at most NAMES.
-        needs_nothing: whether the tool has no argument that must be there.
+        short: whether the request has FEW words that say something, or fewer.
+        needed: logarithm of the number of arguments that must be there, plus one.
+        numbers_missing: share of the numbers that the tool needs and the request does not have.
+        texts_missing: share of the needed arguments that are texts and for which there is no name, quote or number.
+        link_missing: whether the tool needs an address of a page or a file, and the request has none.
     """
 
-    shared: float
+    of_name: float
     of_about: float
-    tools: float
-    numbers_missing: float
-    numbers_there: float
-    texts_missing: float
+    ahead: float
+    nothing: float
+    example: float
+    examples: float
     names: float
-    needs_nothing: float
+    short: float
+    needed: float
+    numbers_missing: float
+    texts_missing: float
+    link_missing: float
 
     @property
     def log_odds(self) -> float:
@@ -53,10 +68,10 @@ class Words:
         return BIAS + math.fsum(weight * value for weight, value in zip(WEIGHTS, astuple(self), strict=True))
 
 
-WEIGHTS = (2.22, 2.99, 0.92, -2.17, 0.29, -1.54, 0.62, 0.95)
-BIAS = -2.77
+WEIGHTS = (1.11, 3.59, 0.61, -1.65, 1.03, 3.03, 0.3, -1.02, -0.96, -3.25, -1.62, -5.24)
+BIAS = 0.12
 """A logistic regression on 2,000 development cases of the Berkeley leaderboard (benchmarks/fit_meant.py), the bias
-moved to where it holds back 8 % of the requests that mean a tool, as a mean over the kinds of cases."""
+moved to where it holds back 5 % of the requests that mean a tool, as a mean over the kinds of cases."""
 
 
 def words_of(request: str, opcodes: Sequence[type[SchemaOpcode]], found: Sequence[Match]) -> Words:
@@ -65,24 +80,35 @@ def words_of(request: str, opcodes: Sequence[type[SchemaOpcode]], found: Sequenc
     Args:
         found: of each tool, at least one.
     """
-    place = max(range(len(found)), key=lambda n: found[n].score)
-    opcode, match = opcodes[place], found[place]
-    own = set(stems(f"{opcode.original} {opcode.__doc__ or ''}"))
-    needed = [kind_of(field) for field in fields_of(opcode) if field.required]
-    counts, texts, there = needed.count(Kind.NUMBER), needed.count(Kind.STRING), len(numbers(request))
-    others = sum(word not in own for word in stems(request))
+    ranked = sorted(range(len(found)), key=lambda n: -found[n].score)
+    opcode, match = opcodes[ranked[0]], found[ranked[0]]
+    fields = fields_of(opcode)
+    asked, own = set(stems(request)), set(stems(opcode.original))
+    known = own.union(stems(opcode.__doc__ or ""), *(stems(f"{field.name} {field.about}") for field in fields))
+    examples = set[str]().union(*map(_examples, fields))
+    needed = [field for field in fields if field.required]
+    linked = [field for field in needed if LINK.search(field.name)]
+    counts = sum(kind_of(field) is Kind.NUMBER for field in needed)
+    texts = sum(kind_of(field) is Kind.STRING and field not in linked for field in needed)
+    there = len(numbers(request))
     named = sum(span.source in (Source.NAME, Source.QUOTE) for span in spans(request))
     return Words(
-        shared=min(match.score, 1.0),
+        of_name=len(asked & own) / max(1, len(own)),
         of_about=match.of_about,
-        tools=math.log(min(len(opcodes), FEW)),
-        numbers_missing=_missing(counts, there),
-        numbers_there=0 < counts <= there,
-        texts_missing=_missing(texts, others),
+        ahead=min(match.score - found[ranked[1]].score, 2.0) if len(ranked) > 1 else 0.0,
+        nothing=asked.isdisjoint(known),
+        example=not asked.isdisjoint(examples),
+        examples=len(asked & examples) / max(1, len(asked)),
         names=min(named, NAMES),
-        needs_nothing=not needed,
+        short=len(asked) <= FEW,
+        needed=math.log1p(len(needed)),
+        numbers_missing=max(0, counts - there) / max(1, counts),
+        texts_missing=max(0, texts - named - there) / max(1, len(needed)),
+        link_missing=bool(linked) and not LINKED.search(request),
     )
 
 
-def _missing(needed: int, there: int) -> float:
-    return max(0, needed - there) / max(1, needed)
+def _examples(field: Field) -> list[str]:
+    """Return the words of the values that a field lists or gives as an example."""
+    told = " ".join([*SPOKEN.findall(field.about), *SUCH.findall(field.about)])
+    return stems(f"{told} {field.schema.get('enum', '')} {field.schema.get('examples', '')}")

@@ -37,17 +37,40 @@ def told(request: str, *tools: type[SchemaOpcode]) -> Words:
 def test_a_request_that_says_nothing_of_what_a_tool_needs_hardly_means_it() -> None:
     """All words of the first are the tool's, and there is no number; the second has a place and a number."""
     empty, whole = told("Can you find me a bus?", BUS), told("Find a bus from Rome with 3 seats", BUS)
-    assert (empty.numbers_missing, empty.texts_missing, empty.numbers_there) == (1, 1, 0)
-    assert (whole.numbers_missing, whole.texts_missing, whole.numbers_there) == (0, 0, 1)
-    assert (empty.names, whole.names) == (0, 3)  # Rome, the number, and the run between them
+    assert (empty.numbers_missing, empty.texts_missing, empty.names) == (1, 1 / 2, 0)
+    assert (whole.numbers_missing, whole.texts_missing, whole.names) == (0, 0, 3)  # Rome, 3, the run between them
+    assert empty.needed == whole.needed == math.log1p(2)
     assert empty.log_odds < 0 < whole.log_odds
 
 
 def test_a_tool_that_needs_nothing_is_meant_by_its_words() -> None:
-    """The best match counts, wherever it stands in the list."""
+    """The best match counts, wherever it stands in the list, and how far it is ahead of the next one."""
     said = told("Turn off all lights", BUS, LIGHTS)
-    assert (said.shared, said.of_about, said.needs_nothing, said.tools) == (1, 1, 1, math.log(2))
+    assert (said.of_name, said.of_about, said.ahead, said.needed, said.nothing) == (1, 1, 2, 0, 0)
     assert said.log_odds > 0 > told("What is the capital of France?", BUS, LIGHTS).log_odds
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"enum": ["burger", "pizza"]},
+        {"type": "string", "examples": ["a pizza"]},
+        {"type": "string", "description": "What to eat ('pizza')."},
+        {"type": "string", "description": "What to eat, such as pizza or bread."},
+    ],
+)
+def test_a_value_that_an_argument_names_speaks_for_its_tool(schema: dict[str, Any]) -> None:
+    """One of the two words of the request; nothing else is shared."""
+    said = told("Bring pizza", tool("cha_fod", "Changes it.", ("dish",), dish=schema))
+    assert (said.example, said.examples, said.short, said.of_name) == (1, 1 / 2, 1, 0)
+
+
+def test_a_tool_for_an_address_is_not_meant_where_none_is_said() -> None:
+    """What fetches pages needs to be told which."""
+    get = tool("fetch_page", "Fetch a page.", ("url",), url={"type": "string"})
+    said, unsaid = told("Fetch the page https://example.com/a", get), told("Fetch the page of our Rome office", get)
+    assert (said.link_missing, unsaid.link_missing) == (0, 1)
+    assert unsaid.log_odds < 0 < said.log_odds
 
 
 def field(name: str, about: str = "") -> Any:
