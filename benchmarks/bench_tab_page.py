@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import http.server
-import importlib.util
 import json
 import re
 import statistics
@@ -23,6 +22,7 @@ from typing import Any
 
 from harness import make_parser, publish
 from playwright.sync_api import Browser, sync_playwright
+from tab_host import chromium
 
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = {"python": r"tab/python/", "runtime": r"tab/wllama\.", "assets": r"tab/.*\.(bin|trie)$", "model": r"tab/model/"}
@@ -58,16 +58,6 @@ def visit(browser: Browser, address: str, pieces: int, log: Path) -> dict[str, f
     return dict(zip(("python_s", "model_s", "all_s"), map(float, found.groups()), strict=True))
 
 
-def browser_path() -> Path:
-    """Return the browser that scripts/browser.py finds."""
-    spec = importlib.util.spec_from_file_location("browser", ROOT / "scripts" / "browser.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return Path(module.found())
-
-
 def main() -> None:
     """Print the result as one JSON document."""
     parser = make_parser(__doc__)
@@ -83,7 +73,7 @@ def main() -> None:
         size["page"] = sum(sizes.values()) - sum(size.values())
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site)))
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        browser = playwright.chromium.launch(executable_path=browser_path(), chromium_sandbox=False)
+        browser = playwright.chromium.launch(executable_path=chromium(), chromium_sandbox=False)
         seconds, planner = [], []
         for _ in range(given.visits):
             seconds.append(visit(browser, f"http://127.0.0.1:{server.server_port}/", given.pieces, log))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import re
+import runpy
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -83,17 +83,18 @@ def hosting(files: dict[str, Path | bytes]) -> Iterator[Host]:
         server.server_close()
 
 
+def chromium() -> Path:
+    """Return the browser that scripts/browser.py finds."""
+    found: Path | None = runpy.run_path(str(ROOT / "scripts" / "browser.py"))["found"]()
+    if found is None:
+        raise SystemExit("no Chromium, Chrome or Edge is here: make setup-browser")
+    return found
+
+
 @contextlib.contextmanager
 def browsing(address: str) -> Iterator[tuple[Page, list[str]]]:
     """Open an address in the Chromium of this machine; yield the page, and what it asked of others."""
-    spec = importlib.util.spec_from_file_location("browser", ROOT / "scripts" / "browser.py")
-    assert spec is not None
-    assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    path, foreign = script.found(), list[str]()
-    if path is None:
-        raise SystemExit("no Chromium, Chrome or Edge is here: make setup-browser")
+    path, foreign = chromium(), list[str]()
     with sync_playwright() as playwright:
         root = hasattr(os, "geteuid") and os.geteuid() == 0
         made = playwright.chromium.launch(executable_path=path, chromium_sandbox=not root)

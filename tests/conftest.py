@@ -13,12 +13,13 @@ from __future__ import annotations
 import functools
 import gc
 import hashlib
+import importlib.util
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import gguf
@@ -32,7 +33,8 @@ from kernel.models import catalogue as models
 from kernel.text.vocabulary import CONTROL, NORMAL, Vocabulary
 from kernel.trie.opcodes import OpcodeSet
 
-VOCABS = Path(__file__).resolve().parent.parent / ".cache" / "vocabs"
+ROOT = Path(__file__).resolve().parent.parent
+VOCABS = ROOT / ".cache" / "vocabs"
 
 for _name in ("SIGINT", "SIGHUP", "SIGTERM", "SIGQUIT"):
     # Whoever starts the suite in the background may ignore signals, and what we start inherits that.
@@ -395,6 +397,16 @@ def made_up(model: str, opcodes: OpcodeSet, seed: int = 0) -> Learned:
     )
 
 
+def program(path: str) -> ModuleType:
+    """Import a file of this checkout that stands in no package, such as `scripts/browser.py`."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 @pytest.fixture(scope="session")
 def tools() -> SimpleNamespace:
     """What tests of several files work out with."""
@@ -406,4 +418,5 @@ def tools() -> SimpleNamespace:
         log_softmax=log_softmax,
         made_up=made_up,
         write_model=write_model,
+        program=program,
     )

@@ -1,14 +1,13 @@
 """README, tour and the other pages say what is so: examples run, paths exist, numbers are those that were measured."""
 
 import doctest
-import importlib.util
 import itertools
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -22,14 +21,10 @@ CLOSE = 3
 
 
 @pytest.fixture(scope="module")
-def tables() -> ModuleType:
+def tables(tools: SimpleNamespace) -> ModuleType:
     """The module that writes the tables."""
-    spec = importlib.util.spec_from_file_location("tables", ROOT / "benchmarks" / "tables.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    found: ModuleType = tools.program("benchmarks/tables.py")
+    return found
 
 
 @pytest.mark.model

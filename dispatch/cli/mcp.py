@@ -110,12 +110,10 @@ def _serve(serve: Callable[[], None], tools: Tools) -> None:
         thread.join()
     except KeyboardInterrupt:
         if tools.lock.acquire(timeout=CLOSE_SECONDS):  # else its log reads as that of a killed session
-            session.close(Ending.INTERRUPTED, "stopped by a person")
-            session.end_log()
+            session.end(Ending.INTERRUPTED, "stopped by a person")
         session.end_live()
         os._exit(128 + (interrupts.came[-1] if interrupts.came else 2))  # nothing ends the wait for stdin
-    session.close(Ending.LIMIT, "no more requests")
-    session.end_log()
+    session.end(Ending.LIMIT, "no more requests")
     if failed:
         with writing():
             raise _first(failed[0])

@@ -25,7 +25,7 @@ from dispatch.session.header import By, header
 from dispatch.session.judging import judge_for, logged_judge
 from dispatch.session.learned import default_rule
 from dispatch.session.model_player import ModelPlayer
-from dispatch.session.players import PlannerPlayer, Player, RandomPlayer
+from dispatch.session.players import PLAYERS, Player, unaided
 from dispatch.session.recorded import resumed_cartridge
 from dispatch.session.rules import rule_for
 from dispatch.session.session import Session
@@ -36,8 +36,6 @@ from kernel.choose.rule import Rule, RuleName
 from kernel.contract import Cartridge
 from kernel.errors import LogError, UsageError
 from kernel.write.writer import TOKENS
-
-PLAYERS = ("model", "planner", "random")
 
 
 @dataclass(frozen=True)
@@ -190,7 +188,9 @@ def _kernel(wanted: Wanted, stack: ExitStack) -> Kernel:
 
 
 def _player(wanted: Wanted, kernel: Kernel | None, cartridges: Sequence[Cartridge]) -> Player:
+    if (plain := unaided(wanted.player, wanted.seed)) is not None:
+        return plain
     if kernel is None:
-        return PlannerPlayer() if wanted.player == "planner" else RandomPlayer(wanted.seed)
+        raise LogError(f"resume: the log names no model, but {wanted.player!r} played it")
     wire, settings = Wire(cartridges, form(wanted.wire)), wanted.settings
     return ModelPlayer(kernel, wire, cartridges, wanted.rule, ledger=settings.ledger, max_tokens=settings.max_tokens)

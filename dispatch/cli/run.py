@@ -25,7 +25,7 @@ from dispatch.cli.common import (
     of_model,
 )
 from dispatch.cli.interrupts import Interrupts
-from dispatch.cli.opening import PLAYERS, Opened, Settings, Wanted, begin, go_on
+from dispatch.cli.opening import Opened, Settings, Wanted, begin, go_on
 from dispatch.cli.output import failing, note, print_json, working
 from dispatch.cli.person import AtTerminal
 from dispatch.cli.replay import again
@@ -33,11 +33,12 @@ from dispatch.cli.stage import Stage
 from dispatch.cli.streams import GONE, abandon
 from dispatch.cli.summary import summary, tell
 from dispatch.loading import registry
-from dispatch.loading.error_line import error_line
+from dispatch.loading.error_line import why
 from dispatch.loading.options import checked
 from dispatch.log.key import Key
 from dispatch.log.records import Ending
 from dispatch.log.redact import Redactor
+from dispatch.session.players import PLAYERS
 from dispatch.session.rules import make_rule
 from dispatch.session.session import Session
 from dispatch.session.steps import pursue
@@ -231,7 +232,7 @@ def _play(
         session.close(Ending.INTERRUPTED, "nobody reads the output any more")
         abandon()
     except Exception as error:
-        session.close(Ending.ERROR, str(error) if isinstance(error, KernelError) else error_line(error))
+        session.close(Ending.ERROR, why(error))
         if not isinstance(error, LogError):
             session.end_log()
         raise

@@ -10,12 +10,11 @@ from dispatch.inspector.boards import Engines, Snapshots
 from dispatch.inspector.index import LogIndex
 from dispatch.inspector.jsonable import Json
 from dispatch.inspector.lines import Glance, of_record
-from dispatch.loading.error_line import error_line
+from dispatch.loading.error_line import why
 from dispatch.log.reader import LogReader
 from dispatch.log.records import DecisionRecord
 from dispatch.log.replay import MakeCartridge, Replay
 from dispatch.log.report import Verdict
-from kernel.errors import KernelError
 
 State = Literal["checking", "verified", "unfinished", "damaged", "different"]
 TOGETHER = 64
@@ -80,7 +79,7 @@ class Check:
         self._reader.close()
 
     def _without_engines(self, error: Exception) -> None:
-        self.why = str(error) if isinstance(error, KernelError) else error_line(error)
+        self.why = why(error)
         self._replay, self._records = None, None
 
     def _steps(self, until: float) -> bool:

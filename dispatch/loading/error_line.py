@@ -5,8 +5,21 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
+from kernel.errors import KernelError
+
 LONGEST = 1000
 """Characters of a message."""
+
+
+def why(error: Exception) -> str:
+    """Return what stands in a log or on a page of an error that ended something: our own errors say it themselves.
+
+    >>> why(KernelError("home: it has no view"))
+    'home: it has no view'
+    >>> why(ZeroDivisionError("division by zero"))
+    'ZeroDivisionError: division by zero'
+    """
+    return str(error) if isinstance(error, KernelError) else error_line(error)
 
 
 def error_line(error: BaseException) -> str:

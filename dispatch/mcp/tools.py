@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from dispatch.session.ending import over
 from dispatch.session.session import Session
 from dispatch.session.told import why_held
 from dispatch.session.turn import Turn
@@ -97,10 +96,8 @@ class Tools:
 
     def _request(self, request: str, agrees: Agrees) -> Result:
         session = self.session
-        if session.ending is None and (found := over(session.engines, session.limits, session.tally.decisions)):
-            session.close(*found)
-        if session.ending is not None:
-            raise UsageError(f"the session has ended: {session.detail or session.ending.value}; start the server again")
+        if session.over():
+            raise UsageError(f"the session has ended: {session.detail or session.ending}; start the server again")
         turn = session.turn(" ".join(request.split()))
         if (pending := turn.pending) is not None and not turn.close:
             answer = agrees(turn.instruction)

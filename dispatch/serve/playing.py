@@ -10,15 +10,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dispatch.inspector.jsonable import Json, clip
-from dispatch.loading.error_line import error_line
+from dispatch.loading.error_line import why
 from dispatch.log.records import Ending
 from dispatch.log.writer import LogWriter
-from dispatch.session.ending import over
 from dispatch.session.header import By, header
 from dispatch.session.judging import judge_for
 from dispatch.session.learned import default_rule
 from dispatch.session.model_player import ModelPlayer
-from dispatch.session.players import PlannerPlayer, Player, RandomPlayer
+from dispatch.session.players import PLAYERS, Player, unaided
 from dispatch.session.rules import make_rule, rule_for
 from dispatch.session.session import Session
 from dispatch.wire.form import form
@@ -26,7 +25,7 @@ from dispatch.wire.wire import Wire
 from kernel.api import Kernel
 from kernel.choose.rule import Rule, RuleName
 from kernel.contract import Cartridge
-from kernel.errors import ContextError, KernelError, UsageError, WireError
+from kernel.errors import ContextError, UsageError, WireError
 
 TOGETHER_SECONDS = 0.025
 """Decisions that follow each other are made for so long before others have their turn at the kernel."""
@@ -154,9 +153,9 @@ class LiveSession:
         with self._lock:
             while not self.ended and self.wait_seconds() == 0.0:
                 if self._stopping:
-                    self._end(Ending.INTERRUPTED, "stopped in the page")
-                elif self._over():
-                    break
+                    self._session.end(Ending.INTERRUPTED, "stopped in the page")
+                elif self._session.over():
+                    self._session.end_log()
                 else:
                     made += self._turn()
                 if time.monotonic() > until:
@@ -169,7 +168,7 @@ class LiveSession:
             return
         try:
             if not self.ended:
-                self._end(Ending.INTERRUPTED, detail)
+                self._session.end(Ending.INTERRUPTED, detail)
             self._writer.close()
         finally:
             self._lock.release()
@@ -192,33 +191,20 @@ class LiveSession:
             return 0
         self.error = None
         self.steps = max(0, self.steps - 1)
-        self._over()
+        if self._session.over():
+            self._session.end_log()
         return 1
 
-    def _over(self) -> bool:
-        session = self._session
-        if not self.ended and (found := over(session.engines, session.limits, session.tally.decisions)) is not None:
-            self._end(*found)
-        elif self.ended:  # by halt
-            self._end(Ending.HALT, session.detail)
-        return self.ended
-
     def _fail(self, error: Exception) -> None:
-        self.error = str(error) if isinstance(error, KernelError) else error_line(error)
-        self._end(Ending.ERROR, self.error)
-
-    def _end(self, ending: Ending, detail: str) -> None:
-        self._session.close(ending, detail)
-        self._session.end_log()
+        self.error = why(error)
+        self._session.end(Ending.ERROR, self.error)
 
 
 def _player(wish: Wish, kernel: Kernel | None) -> Player:
-    if wish.player == "planner":
-        return PlannerPlayer()
-    if wish.player == "random":
-        return RandomPlayer(wish.seed)
+    if (plain := unaided(wish.player, wish.seed)) is not None:
+        return plain
     if wish.player != "model" or kernel is None or wish.rule is None:
-        raise UsageError(f"player: there is no {wish.player!r}; there is: model, planner, random")
+        raise UsageError(f"player: there is no {wish.player!r}; there is: {', '.join(PLAYERS)}")
     wire = Wire(wish.cartridges, form(wish.wire))
     player = ModelPlayer(kernel, wire, wish.cartridges, wish.rule, ledger=True)
     player.judge = judge_for(kernel, wish.cartridges, wish.rule)

@@ -18,6 +18,9 @@ from kernel.opcode import Instruction
 if TYPE_CHECKING:
     from kernel.choose.decision import Decision
 
+PLAYERS = ("model", "planner", "random")
+"""Those that a person may name."""
+
 
 @dataclass(frozen=True)
 class Elsewhere:
@@ -122,3 +125,9 @@ class RandomPlayer:
 
     def prepare(self, situation: Situation) -> None:
         """See Player; there is nothing to read."""
+
+
+def unaided(name: str, seed: int) -> Player | None:
+    """Return the player of that name if it needs no model, else None."""
+    players: tuple[Player, ...] = (PlannerPlayer(), RandomPlayer(seed))
+    return next((player for player in players if player.name == name), None)

@@ -101,7 +101,7 @@ class Session(Participants):
             unattended: end with `repeat` when one instruction is given again on a state that it left as it was, and
                 with `failed` when an action outside an engine fails.
         """
-        while not self._over():
+        while not self.over():
             request = "" if requests is None else next(requests, None)
             if request is None:
                 return self.close(Ending.LIMIT, "no more requests")
@@ -170,10 +170,23 @@ class Session(Participants):
         """End the session before its next decision. For signal handlers: it only takes a note."""
         self._stopping = detail
 
+    def over(self) -> bool:
+        """Return whether it has ended; one that its rules, a limit or `stop` have ended is closed with that."""
+        if self.ending is None and self._stopping is not None:
+            self.close(Ending.INTERRUPTED, self._stopping)
+        if self.ending is None and (found := over(self.engines, self.limits, self.tally.decisions)) is not None:
+            self.close(*found)
+        return self.ending is not None
+
     def close(self, ending: Ending, detail: str = "") -> None:
         """End the session; one that has ended already keeps its ending."""
         if self.ending is None:
             self.ending, self.detail = ending, detail
+
+    def end(self, ending: Ending, detail: str = "") -> None:
+        """Close it and its log; see `close` and `end_log`."""
+        self.close(ending, detail)
+        self.end_log()
 
     def end_log(self) -> None:
         """Write the outcome, if there is a log; the log takes nothing more.
@@ -207,15 +220,6 @@ class Session(Participants):
         n = self.tally.decisions
         if self._log is not None:
             self._log.note(Left(n=n, cartridge=who) if isinstance(who, str) else Joined(n=n, cartridge=who))
-
-    def _over(self) -> bool:
-        if self.ending is None and self._stopping is not None:
-            self.close(Ending.INTERRUPTED, self._stopping)
-        if self.ending is not None:
-            return True
-        if (found := over(self.engines, self.limits, self.tally.decisions)) is not None:
-            self.close(*found)
-        return self.ending is not None
 
     def _guard(self, turn: Turn) -> None:
         if turn.held:

@@ -11,19 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from dispatch.inspector.jsonable import Json, clip
-from dispatch.loading.error_line import error_line
+from dispatch.loading.error_line import why
 from dispatch.log.objects import ModelRecord, RuleRecord
 from dispatch.log.records import Ending, Header
 from dispatch.log.writer import LogWriter
-from dispatch.session.ending import over
-from dispatch.session.players import PlannerPlayer, Player, RandomPlayer
+from dispatch.session.players import Player, unaided
 from dispatch.session.session import Session
 from dispatch.session.settling import Made, settle
 from dispatch.session.turn import Turn
 from dispatch.tab.choosing import WIRE, Chooser
 from kernel.choose.kinds import RuleName
 from kernel.contract import Cartridge
-from kernel.errors import KernelError
 
 
 @dataclass(frozen=True)
@@ -128,10 +126,12 @@ class Playing:
             self._changed.clear()
             wait = self._wait_seconds()
             if self._stopping:
-                self._end(Ending.INTERRUPTED, "stopped in the page")
+                self._session.end(Ending.INTERRUPTED, "stopped in the page")
             elif wait:
                 await self._until_changed(wait)
-            elif not self._over():
+            elif self._session.over():
+                self._session.end_log()
+            else:
                 await self._turn()
                 await asyncio.sleep(0)  # the page's questions have their turn
             self._keep_lines()
@@ -139,7 +139,7 @@ class Playing:
     def close(self, detail: str) -> None:
         """End it, if it has not ended, and close its log."""
         if not self.ended:
-            self._end(Ending.INTERRUPTED, detail)
+            self._session.end(Ending.INTERRUPTED, detail)
         self._writer.close()
 
     def _keep_lines(self) -> None:
@@ -171,12 +171,13 @@ class Playing:
             await self._decide()
             self._session.lapse()  # nobody can be asked in the page, so what has to be agreed to is not done
         except Exception as error:  # an author's engine or view as well
-            self.error = str(error) if isinstance(error, KernelError) else error_line(error)
-            self._end(Ending.ERROR, self.error)
+            self.error = why(error)
+            self._session.end(Ending.ERROR, self.error)
             return
         self.error = None
         self.steps = max(0, self.steps - 1)
-        self._over()
+        if self._session.over():
+            self._session.end_log()
 
     async def _decide(self) -> Turn:
         """Make one decision, as `Session.turn` does; the kernel beside answers later."""
@@ -190,26 +191,11 @@ class Playing:
         ms = 1000 * (time.perf_counter() - started)
         return settle(session, Made(number, "", offered, ms, await self._chooser.decide(situation)))
 
-    def _over(self) -> bool:
-        session = self._session
-        if not self.ended and (found := over(session.engines, session.limits, session.tally.decisions)) is not None:
-            self._end(*found)
-        elif self.ended:  # by halt
-            self._end(Ending.HALT, session.detail)
-        return self.ended
-
-    def _end(self, ending: Ending, detail: str) -> None:
-        self._session.close(ending, detail)
-        self._session.end_log()
-
 
 def _player(wish: Wish) -> Player:
-    if wish.player == "planner":
-        return PlannerPlayer()
-    if wish.player == "random":
-        return RandomPlayer(wish.seed)
-    assert wish.chooser is not None, "a model plays only where there is one"
-    return wish.chooser
+    player = unaided(wish.player, wish.seed) or wish.chooser
+    assert player is not None, "a model plays only where there is one"
+    return player
 
 
 def _header(session: Session, wish: Wish) -> Header:

@@ -20,6 +20,7 @@ from dispatch.inspector.jsonable import Json, dump
 from dispatch.inspector.opened import OpenedLog
 from dispatch.log.diff import diff
 from dispatch.log.objects import CartridgeRecord, ModelRecord
+from dispatch.session.players import PLAYERS
 from dispatch.tab.benching import TabBench
 from dispatch.tab.bridge import Bridge, TabVocabulary
 from dispatch.tab.choosing import RULES, Chooser
@@ -30,7 +31,6 @@ from kernel.contract import Cartridge
 from kernel.errors import CartridgeError, NotThereError, UsageError, did_you_mean, short
 
 FOLDER = Path("/sessions")
-PLAYERS = ("model", "planner", "random")
 MOST_SESSIONS = 4
 """Sessions that may be played at a time."""
 MOST_SPEED = 10_000.0

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cartridges.kit.mcp import Command, make, recorded, serving
+from cartridges.kit.mcp.stderr import FINISH_SECONDS, Tail
 from kernel.contract import Cartridge
 from kernel.errors import ActionFailedError, CartridgeError, UsageError
 from kernel.opcode import Halt, Instruction
@@ -134,6 +135,23 @@ def test_only_what_is_named_of_the_environment_reaches_a_server(
     said = 'import os, sys; sys.exit(f\'{os.environ.get("SECRET")} {os.environ.get("TOKEN")}\')'
     with pytest.raises(CartridgeError, match=r"it said: None mine$"):
         serving(Command("wall", (sys.executable, "-c", said), {"TOKEN": "mine"}))
+
+
+def test_the_last_words_of_a_server_are_read_before_they_are_told() -> None:
+    """What is written just before the end is there behind `finish`; a file that others hold open is not waited for."""
+    for n in range(100):
+        tail = Tail()
+        tail.file.write(f"first\nline {n}\n\n")
+        tail.close()
+        tail.finish()
+        assert tail.last == f"line {n}"
+    held = Tail()
+    other = os.dup(held.file.fileno())
+    held.close()
+    begun = time.monotonic()
+    held.finish()
+    os.close(other)
+    assert FINISH_SECONDS <= time.monotonic() - begun < WAITED
 
 
 def test_a_log_makes_the_cartridge_again_without_the_server(wall: Cartridge) -> None:

@@ -19,10 +19,9 @@ import pytest
 from dispatch.inspector.exported import PAGE, bundled, html
 from dispatch.inspector.opened import OpenedLog
 from dispatch.inspector.vocabularies import Vocabularies
-from dispatch.log.encoding import encode, seal, unseal
 from dispatch.log.reader import LogReader
 from kernel.errors import LogError
-from tests.dispatch.test_inspector_index import HOSTILE, hostile_record
+from tests.dispatch.test_inspector_index import HOSTILE, hostile_log
 from tests.dispatch.test_replay_decide import played
 
 Forked = Callable[..., Any]
@@ -31,16 +30,7 @@ Forked = Callable[..., Any]
 @pytest.fixture
 def hostile(tmp_path: Path, counter: SimpleNamespace) -> Path:
     """A log of two decisions whose every text is hostile."""
-    header = counter.write(tmp_path / "plain", 1).read_bytes().splitlines()[0]
-    parts = unseal(header)
-    assert parts is not None
-    first, chain = seal(parts[0], "")
-    lines = [first]
-    for n in (1, 2):
-        line, chain = seal(encode(hostile_record(n, prompt=None)), chain)
-        lines.append(line)
-    (tmp_path / "hostile.jsonl").write_bytes(b"".join(lines))
-    return tmp_path / "hostile.jsonl"
+    return hostile_log(tmp_path / "hostile.jsonl", counter.write(tmp_path / "plain", 1))
 
 
 def test_a_decision_is_explained_in_its_own_numbers(place: Path, forked: Forked, counter: SimpleNamespace) -> None:

@@ -19,7 +19,7 @@ from dispatch.inspector.keeper import Keeper
 from dispatch.inspector.lines import CLOSED, FAILED, LEDGER, LOW, REFUSED, REQUEST, TOP, WISH, Glance, glance, of_record
 from dispatch.inspector.prompts import prompts_of
 from dispatch.inspector.quick import QuickColumns
-from dispatch.log.encoding import encode, seal
+from dispatch.log.encoding import encode, seal, unseal
 from dispatch.log.objects import Delta, InstructionRecord, LedgerStep, TokenRow
 from dispatch.log.prompts import Prompts
 from dispatch.log.reader import LogReader
@@ -59,6 +59,19 @@ def hostile_record(n: int = 1, **fields: object) -> DecisionRecord:
         "ledger": steps,
     }
     return DecisionRecord.model_validate({"n": n, **known, **fields})
+
+
+def hostile_log(path: Path, like: Path, decisions: int = 2) -> Path:
+    """Write a log of such decisions behind the header of another one."""
+    parts = unseal(like.read_bytes().splitlines()[0])
+    assert parts is not None
+    first, chain = seal(parts[0], "")
+    lines = [first]
+    for n in range(1, decisions + 1):
+        line, chain = seal(encode(hostile_record(n, prompt=None)), chain)
+        lines.append(line)
+    path.write_bytes(b"".join(lines))
+    return path
 
 
 def line_of(record: DecisionRecord) -> bytes:

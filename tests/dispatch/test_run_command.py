@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -192,6 +193,15 @@ def test_what_stands_in_a_log_is_not_given_again(tmp_path: Path) -> None:
     assert run("--resume", path, "--model", "smollm2")[0] == 2
     assert run("--resume", tmp_path / "none")[0] == 1
     assert path.read_bytes() == before
+
+
+def test_a_log_of_a_model_that_it_does_not_name_is_not_gone_on_with(tmp_path: Path, counter: SimpleNamespace) -> None:
+    """Chance would play in the model's place."""
+    path = tmp_path / "log"
+    run("scavenger", "--player", "random", "--decisions", 3, "--headless", "--log", path)
+    counter.forge(path, 1, player="model")
+    code, _, err = run("--resume", path, "--decisions", 5, "--headless")
+    assert (code, err.splitlines()[-1]) == (1, "error: resume: the log names no model, but 'model' played it")
 
 
 def start(*arguments: object) -> subprocess.Popen[str]:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.serve.conftest import drained
+
 
 def test_the_command_ends_with_the_exit_code_of_the_signal(place: Path, forked: Callable[..., Any]) -> None:
     """Also while an answer is being written, and its client reads on."""
@@ -94,11 +96,3 @@ def test_what_is_missing_or_wrong_is_a_sentence(place: Path, forked: Callable[..
         else:
             assert done.code == 0, done
             assert done.out.startswith("serving http://")
-
-
-def drained(connection: socket.socket) -> bytes:
-    said = b""
-    with connection:
-        while part := connection.recv(4096):
-            said += part
-    return said

@@ -198,6 +198,15 @@ def until(true: Callable[[], bool], seconds: float = 10.0) -> None:
         time.sleep(0.005)
 
 
+def drained(connection: socket.socket) -> bytes:
+    """Read a connection to its end, and close it."""
+    said = b""
+    with connection:
+        while part := connection.recv(4096):
+            said += part
+    return said
+
+
 @pytest.fixture
 def wait_until() -> Callable[..., None]:
     """Give what waits until something is true."""

@@ -10,6 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+from tests.serve.conftest import drained
+
 ROOT = Path(__file__).resolve().parents[2]
 
 PROGRAM = """
@@ -89,11 +91,3 @@ def opened(port: int, path: str) -> socket.socket:
     connection = socket.create_connection(("127.0.0.1", port), timeout=10)
     connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     return connection
-
-
-def drained(connection: socket.socket) -> bytes:
-    said = b""
-    with connection:
-        while part := connection.recv(4096):
-            said += part
-    return said

@@ -24,7 +24,7 @@ from dispatch.serve.services import Services
 from kernel.memory.listed import Listed
 from kernel.shown import shown
 from tests.dispatch.conftest import COUNTER, CounterEngine, decision, header, make_cartridge, write
-from tests.dispatch.test_inspector_index import HOSTILE, hostile_record
+from tests.dispatch.test_inspector_index import HOSTILE, hostile_log, hostile_record
 from tests.dispatch.test_replay_decide import kernel, played
 
 
@@ -157,15 +157,7 @@ def test_two_sessions_part_where_diff_says(client: TestClient, folder: Path) -> 
 
 def test_a_log_whose_every_text_is_hostile_is_told_as_text(client: TestClient, folder: Path) -> None:
     """Markup, controls, half a surrogate pair, 100,000 characters: the JSON holds them, escaped, in every answer."""
-    header = (folder / "random.jsonl").read_bytes().splitlines()[0]
-    parts = unseal(header)
-    assert parts is not None
-    first, chain = seal(parts[0], "")
-    lines = [first]
-    for n in (1, 2):
-        line, chain = seal(encode(hostile_record(n, prompt=None)), chain)
-        lines.append(line)
-    (folder / "hostile.jsonl").write_bytes(b"".join(lines))
+    hostile_log(folder / "hostile.jsonl", folder / "random.jsonl")
     for path in ("", "/d", "/d/1", "/d/2", "/d/1/prompt", "/d/1/t/0", "/changes"):
         answer = client.get(f"/api/s/hostile.jsonl{path}")
         assert answer.status_code == 200, path

@@ -245,6 +245,8 @@ class Connection:
         told = ""
         if self._rubbish and self._client is None:
             told += f"; it wrote {self._rubbish} to stdout, which is no message of MCP"
+        if self.ended:
+            self._stderr.finish()
         if last := self._stderr.last:
             told += f"; it said: {last}"
         return told

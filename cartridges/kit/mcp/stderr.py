@@ -8,6 +8,7 @@ import threading
 from typing import TextIO
 
 KEPT_BYTES = 2000
+FINISH_SECONDS = 0.5
 
 
 class Tail:
@@ -18,12 +19,17 @@ class Tail:
         self.file: TextIO = os.fdopen(write, "w")
         self._read = read
         self._kept = b""
-        threading.Thread(target=self._follow, name="stderr of a server", daemon=True).start()
+        self._thread = threading.Thread(target=self._follow, name="stderr of a server", daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
         """Write no more from here; the server has a copy of its own."""
         with contextlib.suppress(OSError):
             self.file.close()
+
+    def finish(self) -> None:
+        """Read what an ended server has written; a process that it started may hold the file open, so not for long."""
+        self._thread.join(FINISH_SECONDS)
 
     @property
     def last(self) -> str:

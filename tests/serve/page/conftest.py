@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
 import subprocess
@@ -11,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,16 +34,6 @@ LONG = HOSTILE + "<b>x</b>" * 12_500
 """The same with 100 kB."""
 
 
-def browser_script() -> ModuleType:
-    """Return `scripts/browser.py`, which finds a browser."""
-    spec = importlib.util.spec_from_file_location("browser", ROOT / "scripts" / "browser.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def more_switches() -> tuple[str, ...]:
     """Further switches of the browser; a module may have its own."""
@@ -52,10 +41,10 @@ def more_switches() -> tuple[str, ...]:
 
 
 @pytest.fixture(scope="module")
-def browser(more_switches: tuple[str, ...]) -> Iterator[Browser]:
+def browser(tools: SimpleNamespace, more_switches: tuple[str, ...]) -> Iterator[Browser]:
     """The Chromium, Chrome or Edge of this machine; ended with the module, for its event loop runs in this thread until
     then, and tests elsewhere could start none."""
-    path = browser_script().found()
+    path = tools.program("scripts/browser.py").found()
     if path is None:
         said = "no Chromium, Chrome or Edge is here: make setup-browser"
         if os.environ.get("KERNEL_NEEDS_BROWSER"):

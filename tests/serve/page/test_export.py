@@ -10,9 +10,8 @@ from playwright.sync_api import Browser, expect
 from dispatch.inspector.exported import html
 from dispatch.inspector.opened import OpenedLog
 from dispatch.inspector.vocabularies import Vocabularies
-from dispatch.log.encoding import encode, seal, unseal
 from tests.dispatch.conftest import COUNTER, make_cartridge, write
-from tests.dispatch.test_inspector_index import hostile_record
+from tests.dispatch.test_inspector_index import hostile_log
 from tests.dispatch.test_replay_decide import played
 
 
@@ -46,13 +45,8 @@ def test_a_file_shows_its_log_and_asks_nobody(browser: Browser, tmp_path: Path) 
 
 def test_hostile_texts_stay_text_in_a_file(browser: Browser, tmp_path: Path) -> None:
     """Markup of a log makes no element and opens no dialog."""
-    header = write(tmp_path / "plain", 1).read_bytes().splitlines()[0]
-    parts = unseal(header)
-    assert parts is not None
-    first, chain = seal(parts[0], "")
-    line, _ = seal(encode(hostile_record(1, prompt=None)), chain)
-    (tmp_path / "hostile.jsonl").write_bytes(first + line)
-    address = exported(tmp_path / "hostile.jsonl", tmp_path / "hostile.html")
+    log = hostile_log(tmp_path / "hostile.jsonl", write(tmp_path / "plain", 1), 1)
+    address = exported(log, tmp_path / "hostile.html")
     context = browser.new_context(offline=True)
     page = context.new_page()
     opened: list[str] = []

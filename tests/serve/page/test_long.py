@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,15 +20,11 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def bench(monkeypatch_module: pytest.MonkeyPatch) -> ModuleType:
+def bench(tools: SimpleNamespace, monkeypatch_module: pytest.MonkeyPatch) -> ModuleType:
     """The benchmark that writes long logs."""
     monkeypatch_module.syspath_prepend(ROOT / "benchmarks")
-    spec = importlib.util.spec_from_file_location("bench_inspector", ROOT / "benchmarks" / "bench_inspector.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    found: ModuleType = tools.program("benchmarks/bench_inspector.py")
+    return found
 
 
 @pytest.fixture(scope="module")
