@@ -125,16 +125,15 @@ class Wanted:
             return ranked(question, opcodes, self.talk.request, always=self.always)
 
         methods = list(wire.opcodes)
-        decision = None if len(methods) == 1 else await self.place.decide(which, followed=True)
-        if decision is not None:
-            _told(answer, decision, {name: toolset.names[name] for name in decision.texts})
-            if decision.outcome is not Outcome.CHOSEN:
-                answer.prompt_tokens = len(flat_of(decision.prompt))
-                return
-        cartridge, method = methods[0 if decision is None else decision.index]
+        decision = await self.place.decide(which, followed=True)
+        _told(answer, decision, {name: toolset.names[name] for name in decision.texts})
+        if decision.outcome is not Outcome.CHOSEN:
+            answer.prompt_tokens = len(flat_of(decision.prompt))
+            return
+        cartridge, method = methods[decision.index]
         answer.tool = toolset.names[method]
         teller = Teller(answer, Argument(f"<|call|>{cartridge}.{method} "))
-        if decision is not None:
+        if len(methods) > 1:  # the name of the only one is forced, and told with the arguments
             answer.pieces.put_nowait(Delta("", (self._method(decision, toolset),)))
 
         def fill(kernel: Kernel) -> Call:

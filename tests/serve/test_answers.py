@@ -187,3 +187,14 @@ def test_arguments_are_cut_out_of_the_call_wherever_its_pieces_end(cut: int) -> 
     text = f"{head}{arguments}<|/call|>\n"
     cutter = Argument(head)
     assert "".join(cutter.take(text[at : at + cut]) for at in range(0, len(text), cut)) == arguments
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_request_that_means_no_tool_calls_none(live: Any, weather_tools: Any, count: int) -> None:
+    """However few tools there are; where a call is required, one is made."""
+    asked = live.chat("Who won the cup?", tools=weather_tools[:count])
+    reply = live.ask("POST", "/v1/chat/completions", asked).json
+    assert "tool_calls" not in reply["choices"][0]["message"]
+    assert (reply["kernel"]["outcome"], reply["choices"][0]["finish_reason"]) == ("none", "stop")
+    reply = live.ask("POST", "/v1/chat/completions", {**asked, "tool_choice": "required"}).json
+    assert reply["choices"][0]["finish_reason"] == "tool_calls"
