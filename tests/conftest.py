@@ -58,10 +58,14 @@ CHECKED_ELSEWHERE = "cartridges/template/test_template.py::test_it_keeps_the_con
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let it be one of the slow tests: the file itself knows no markers, since it is copied to authors."""
+    """Put tests that fork first, while this process is small; and let one test be slow.
+
+    Its file knows no markers, since it is copied to authors. A fork copies the page tables of what has been loaded.
+    """
     for item in items:
         if item.nodeid == CHECKED_ELSEWHERE:
             item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: "forked" not in getattr(item, "fixturenames", ()))
 
 
 def pytest_collection_finish() -> None:

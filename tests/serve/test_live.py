@@ -94,13 +94,13 @@ def test_a_session_plays_to_its_limit_and_its_log_verifies(client: TestClient) -
 
 
 def test_a_session_is_paced_and_stopped(client: TestClient) -> None:
-    """At five decisions a second it makes few; stopped it ends with an outcome, and plays no more."""
-    name = post(client, "start", cartridges=["counter"], player="planner", speed=5.0)["name"]
-    time.sleep(0.7)
+    """At ten decisions a second it makes few; stopped it ends with an outcome, and plays no more."""
+    name = post(client, "start", cartridges=["counter"], player="planner", speed=10.0)["name"]
+    time.sleep(0.35)
     made = live(client, name)["decisions"]
     assert 1 <= made <= 6
     assert post(client, "pause", session=name)["live"]["state"] == "paused"
-    time.sleep(0.3)
+    time.sleep(0.15)
     paused = live(client, name)["decisions"]
     assert paused <= made + 2
     time.sleep(0.3)

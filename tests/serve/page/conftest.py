@@ -220,9 +220,10 @@ class Visit:
         if message.type in ("error", "warning"):
             self.errors.append(message.text)
 
-    def go(self, where: str = "") -> Page:
-        """Open a place of the page, such as `#/bench`, anew."""
-        self.page.goto("about:blank")
+    def go(self, where: str = "", *, anew: bool = True) -> Page:
+        """Open a place of the page, such as `#/bench`, anew or as a link of the page would."""
+        if anew:
+            self.page.goto("about:blank")
         self.page.goto(f"{self.address}/{where}")
         self.page.wait_for_selector("main > :not(.loading)")
         return self.page

@@ -33,7 +33,7 @@ def test_a_live_session_is_played_pinned_slowed_stepped_and_stopped(visit: Visit
     """What is pinned stays while more is decided; paused means that nothing is."""
     page = visit().go("#/")
     start(page, paused=True)
-    page.get_by_label("Decisions a second").select_option("1")  # a whole game takes seconds
+    page.get_by_label("Decisions a second").select_option("5")  # a whole game takes seconds
     page.keyboard.press("Escape")
     page.keyboard.press(" ")
     choice = page.locator(".piece.choice").first
@@ -49,7 +49,7 @@ def test_a_live_session_is_played_pinned_slowed_stepped_and_stopped(visit: Visit
     rested = 0
     while rested != number(page):  # a pass that was under way is finished
         rested = number(page)
-        page.wait_for_timeout(1500)
+        page.wait_for_timeout(500)
     assert page.locator(".verdict").inner_text() == "live, paused"
     page.keyboard.press("Escape")
     page.keyboard.press("ArrowRight")
@@ -88,7 +88,11 @@ def test_the_stream_is_closed_while_the_tab_is_hidden(visit: Visits) -> None:
         headers={"X-Kernel-Token": token or "", "Origin": seen.address},
     )
     assert answer.ok, answer.text()
-    page.wait_for_timeout(1500)
+    for _ in range(300):  # until the server has made both
+        if page.request.get(f"{seen.address}/api/s/{name}").json()["decisions"] == 3:
+            break
+        page.wait_for_timeout(50)
+    assert page.locator(".transport .of").inner_text() == "of 1"
     page.evaluate(hide, False)
     expect(page.locator(".transport .of")).to_have_text("of 3")
     assert page.evaluate("streams.size") == 1
@@ -141,8 +145,8 @@ def test_the_bench_keeps_a_rate_and_stops(visit: Visits) -> None:
     pieces = page.get_by_role("region", name="Raw", exact=True).locator(".piece")
     expect(pieces.first).to_be_visible()
     first = pieces.count()
-    page.wait_for_timeout(1500)
-    assert pieces.count() - first <= 4
+    page.wait_for_timeout(700)
+    assert pieces.count() - first <= 3
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_role("button", name="Run")).to_be_visible()
 
