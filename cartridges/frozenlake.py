@@ -24,6 +24,7 @@ def make(slippery: bool = False) -> Cartridge:
         situation=lambda field: f"A frozen lake. Row {field // SIZE}, column {field % SIZE}.",
         state=None if slippery else _field,  # on dry ice the dice decide nothing
         depth=SIZE if slippery else 2 * SIZE,  # with dice there are more states to look at
+        constant=("P", "desc"),  # where each action leads, and the map
     )
 
 

@@ -53,6 +53,7 @@ def wrap(
     situation: Callable[[Any], str] = lambda observation: f"Observation: {observation}.",
     state: Callable[[Env], Hashable] | None = None,
     depth: int = 1,
+    constant: Sequence[str] = (),
 ) -> Cartridge:
     """Return a cartridge that plays an environment.
 
@@ -63,12 +64,15 @@ def wrap(
         situation: says an observation in words, for the prompt.
         state: everything about the environment that can change; observation and random state unless given.
         depth: steps that the planner looks ahead; 0 leaves it out. It tries them on copies, which know the dice.
+        constant: attributes that nothing changes, such as a table of transitions; copies share them, which is quicker.
     Raises:
-        CartridgeError: no discrete action space, or names that do not fit it.
+        CartridgeError: no discrete action space, names that do not fit it, or no such attribute.
     """
     make: Callable[[], Env] = env if callable(env) else lambda: _made(env)
     first = make()
     space = first.action_space
+    if missing := [each for each in constant if not hasattr(first.unwrapped, each)]:
+        raise CartridgeError(f"{name}: {first.unwrapped!r} has no attribute {missing[0]!r}, so it is not constant")
     first.close()
     if not isinstance(space, gymnasium.spaces.Discrete):
         raise CartridgeError(f"{name}: its action space is {space!r}; only a Discrete one has actions to name")
@@ -85,7 +89,7 @@ def wrap(
         version=version,
         summary=summary or f"The Gymnasium environment {first.spec.id if first.spec else name}.",
         opcodes=(opcode,),
-        engine=lambda: GymnasiumEngine(make(), spoken, int(space.start), state),
+        engine=lambda: GymnasiumEngine(make(), spoken, int(space.start), state, constant),
         view=GymnasiumView(name, opcode, situation),
         planner=LookAhead(depth) if depth else None,
         takes_requests=True,
@@ -100,12 +104,18 @@ class GymnasiumEngine:
     """
 
     def __init__(
-        self, env: Env, spoken: Sequence[Instruction], start: int, state: Callable[[Env], Hashable] | None
+        self,
+        env: Env,
+        spoken: Sequence[Instruction],
+        start: int,
+        state: Callable[[Env], Hashable] | None,
+        constant: Sequence[str] = (),
     ) -> None:
         self.env = env
         self.spoken = spoken
         self._numbers = {instruction: start + n for n, instruction in enumerate(spoken)}
         self._state = state
+        self._constant = tuple(constant)
         self.reset(0)
 
     def reset(self, seed: int) -> None:
@@ -140,7 +150,8 @@ class GymnasiumEngine:
         """Return an independent engine; raises CartridgeError when the environment cannot be copied."""
         twin = copy.copy(self)
         try:
-            twin.env = copy.deepcopy(self.env)
+            shared = [getattr(self.env.unwrapped, name) for name in self._constant]
+            twin.env = copy.deepcopy(self.env, {id(each): each for each in shared})
         except Exception as error:
             raise CartridgeError(f"{self.env!r} cannot be copied: {error}; make it without a window") from error
         twin.observation = copy.deepcopy(self.observation)

@@ -103,6 +103,20 @@ def test_on_slippery_ice_equal_seeds_slip_equally() -> None:
     assert walk(started(lake(slippery=True), 5)) != walk(other)
 
 
+def test_copies_share_what_is_constant_and_nothing_else() -> None:
+    """The table of transitions is one object; where the elf stands is not. An attribute that is none is refused."""
+    engine = started(lake(slippery=False), 5)
+    twin = engine.copy()
+    one, two = engine.env.unwrapped, twin.env.unwrapped
+    assert one is not two
+    assert one.P is two.P
+    before = engine.state_hash()
+    twin.apply(twin.legal()[1])
+    assert (engine.state_hash(), twin.state_hash() != before) == (before, True)
+    with pytest.raises(CartridgeError, match=r"ice: <.*> has no attribute 'Q', so it is not constant"):
+        wrap("FrozenLake-v1", ("left", "down", "right", "up"), name="ice", constant=("Q",))
+
+
 @pytest.mark.parametrize("slippery", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_the_lake_keeps_the_contract(slippery: bool) -> None:
     """The public checker finds nothing wrong."""
