@@ -157,7 +157,9 @@ def test_plain_values_of_other_fields_are_taken(live: Any, weather_tools: Any) -
         "parallel_tool_calls": True,
         "stream_options": None,
     }
-    reply = live.ask("POST", "/v1/chat/completions", live.chat("weather in Paris for 2 days?", tools=weather_tools, **plain))
+    reply = live.ask(
+        "POST", "/v1/chat/completions", live.chat("weather in Paris for 2 days?", tools=weather_tools, **plain)
+    )
     assert reply.status == 200
     assert reply.json["choices"][0]["message"]["tool_calls"][0]["function"]["name"] in ("getWeather", "set_alarm")
 

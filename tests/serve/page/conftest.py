@@ -20,7 +20,12 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Route, expect, sy
 from dispatch.log.encoding import START, decode, encode_data, seal, unseal
 
 ROOT = Path(__file__).resolve().parents[3]
-SWITCHES = ("--disable-background-networking", "--disable-component-update", "--disable-sync")
+SWITCHES = (
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--js-flags=--liftoff-only",  # WebAssembly is compiled once: a visit is over before a second time would pay
+)
 PATIENCE_MS = 30_000
 """A page of a machine that is busy is waited for; what is there is seen at once."""
 expect.set_options(timeout=PATIENCE_MS)
@@ -35,13 +40,7 @@ LONG = HOSTILE + "<b>x</b>" * 12_500
 
 
 @pytest.fixture(scope="module")
-def more_switches() -> tuple[str, ...]:
-    """Further switches of the browser; a module may have its own."""
-    return ()
-
-
-@pytest.fixture(scope="module")
-def browser(tools: SimpleNamespace, more_switches: tuple[str, ...]) -> Iterator[Browser]:
+def browser(tools: SimpleNamespace) -> Iterator[Browser]:
     """The Chromium, Chrome or Edge of this machine; ended with the module, for its event loop runs in this thread until
     then, and tests elsewhere could start none."""
     path = tools.program("scripts/browser.py").found()
@@ -52,9 +51,7 @@ def browser(tools: SimpleNamespace, more_switches: tuple[str, ...]) -> Iterator[
         pytest.skip(said)
     with sync_playwright() as playwright:
         root = hasattr(os, "geteuid") and os.geteuid() == 0
-        made = playwright.chromium.launch(
-            executable_path=path, args=[*SWITCHES, *more_switches], chromium_sandbox=not root
-        )
+        made = playwright.chromium.launch(executable_path=path, args=SWITCHES, chromium_sandbox=not root)
         yield made
         made.close()
 

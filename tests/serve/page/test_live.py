@@ -33,7 +33,7 @@ def test_a_live_session_is_played_pinned_slowed_stepped_and_stopped(visit: Visit
     """What is pinned stays while more is decided; paused means that nothing is."""
     page = visit().go("#/")
     start(page, paused=True)
-    page.get_by_label("Decisions a second").select_option("5")  # a whole game takes seconds
+    page.get_by_label("Decisions a second").select_option("2")  # a whole game takes seconds
     page.keyboard.press("Escape")
     page.keyboard.press(" ")
     choice = page.locator(".piece.choice").first
@@ -49,7 +49,7 @@ def test_a_live_session_is_played_pinned_slowed_stepped_and_stopped(visit: Visit
     rested = 0
     while rested != number(page):  # a pass that was under way is finished
         rested = number(page)
-        page.wait_for_timeout(500)
+        page.wait_for_timeout(800)
     assert page.locator(".verdict").inner_text() == "live, paused"
     page.keyboard.press("Escape")
     page.keyboard.press("ArrowRight")

@@ -34,12 +34,6 @@ LOADING_MS = 120_000
 
 
 @pytest.fixture(scope="module")
-def more_switches() -> tuple[str, ...]:
-    """WebAssembly is compiled once, not a second time for speed: a visit is over before that would be worth it."""
-    return ("--js-flags=--liftoff-only",)
-
-
-@pytest.fixture(scope="module")
 def fetched() -> None:
     """What a tab needs, which `make browser` fetches."""
     try:

@@ -137,8 +137,8 @@ def as_asked(question: Question) -> dict[str, object]:
 
 
 def test_the_tab_chooses_what_the_kernel_chooses(both: Both) -> None:
-    """Two hundred drawn questions of all three rules: same opcode, scores, null scores, mass and counts."""
-    drawn = questions(both.vocabulary, seed=7, count=200)
+    """A hundred drawn questions of all three rules: same opcode, scores, null scores, mass and counts."""
+    drawn = questions(both.vocabulary, seed=7, count=100)
     for question, now in zip(drawn, both.decided(drawn), strict=True):
         made = both.here(question)
         told = f"{question.by} {question.opcodes.texts}"
