@@ -116,11 +116,24 @@ class Held(Contestant):
 
 
 class Free(Contestant):
-    """Nothing is held; the first JSON object or list that can be read is the call."""
+    """Nothing is held; the first JSON object or list that can be read is the call, and the text ends with it."""
 
     def _call(self, case: Case) -> tuple[str, Mapping[str, Any], str]:
-        ids = self.kernel.vocabulary.prompt(_prompt(case))
-        return _read(write_freely(self.kernel.memory, ids, max_tokens=TOKENS).text, case)
+        vocabulary = self.kernel.vocabulary
+        text = ""
+
+        def heard(ids: tuple[int, ...], *_: Any) -> None:
+            nonlocal text
+            text = vocabulary.join([token for token in ids if token not in vocabulary.eog]).decode(errors="replace")
+            if text.rstrip().endswith(("}", "]", "null")) and not _read(text, case)[2]:
+                raise InterruptedError
+
+        try:
+            written = write_freely(self.kernel.memory, vocabulary.prompt(_prompt(case)), max_tokens=TOKENS, watch=heard)
+            text = written.text
+        except InterruptedError:
+            pass  # a call can be read
+        return _read(text, case)
 
 
 CONTESTANTS: dict[str, type[Contestant]] = {"ours": Ours, "llguidance": Held, "unconstrained": Free}
