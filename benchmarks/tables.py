@@ -666,6 +666,21 @@ def function_calls() -> Lines:
                 yield [model, row["category"], str(row["cases"]), row["contestant"], *shown, *costs]
 
 
+@table
+def function_meant() -> Lines:
+    """How often each contestant calls nothing over all categories: where a function fits, and where none does."""
+    yield ["model", "who", "a function fits: cases", "nothing called", "none fits: cases", "nothing called"]
+    for model in MODELS:
+        rows = result(f"calls-{model}")["rows"]
+        for who in dict.fromkeys(row["contestant"] for row in rows):
+            cells: list[str] = []
+            for irrelevant, name in ((False, "refused"), (True, "tool")):
+                some = [r for r in rows if r["contestant"] == who and ("irrelevance" in r["category"]) is irrelevant]
+                count = sum(row["cases"] for row in some)
+                cells += [str(count), f"{sum(r['cases'] * r[name] for r in some) / count:.1f} %"] if some else ["", ""]
+            yield [model, who, *cells]
+
+
 def filled(page: str) -> str:
     """Return a page with every table written anew."""
 
