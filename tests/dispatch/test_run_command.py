@@ -600,6 +600,16 @@ def test_a_real_model_plays_and_goes_on(tmp_path: Path, smollm2_path: Path, one_
 
 @pytest.mark.slow
 @pytest.mark.model
+def test_the_goal_of_the_page_is_pursued(smollm2_path: Path, one_thread: tuple[str, int]) -> None:
+    """It needs nobody's consent, so that it is unattended as docs/run.md says: something changes."""
+    (goal,) = re.findall(r'run home --goal "(.*?)" *# unattended', (ROOT / "docs" / "run.md").read_text("utf-8"))
+    found = document("home", "--goal", goal, *one_thread)
+    assert found["ending"] == "repeat"
+    assert found["changed"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.model
 def test_a_model_that_goes_on_ends_like_one_that_was_not_interrupted(
     tmp_path: Path, smollm2_path: Path, one_thread: tuple[str, int]
 ) -> None:
