@@ -78,12 +78,12 @@ def held_out(found: Features, labels: list[Label]) -> dict[str, Any]:
     taught = np.concatenate([np.flatnonzero(split == "dev"), np.flatnonzero(split == "guide")])
     why = [labels[row].kind for row in taught.tolist()]
     fit = Fit(rows_of(found, taught), columns[taught], of_guide=int((split == "guide").sum()), kinds=why)
-    learned = fit.learned(fit.thresholds(fit.crossed()))
+    learned = fit.learned(fit.thresholds())
     test = np.flatnonzero(split == "test")
-    everything, right, held, meant, before = np.arange(len(found.bodies)), [], [], [], []
+    right, held, meant, before = [], [], [], []
     for row in test.tolist():
         raw, state = found.raw[row], learned.state(found.states[row])
-        scores = learned.scores(everything, raw, state)
+        scores = learned.scores(found.requests[row], raw, state)
         best = np.sort(scores)
         meant.append(learned.meant(found.requests[row], raw, scores, state))
         low = learned.thresholds.meant is not None and meant[-1] < learned.thresholds.meant
@@ -149,9 +149,9 @@ def answers(found: Features, columns: NDArray[np.intp], known: list[int]) -> NDA
     """Return what is answered to every request by what some teach."""
     rows = np.array(known)
     learned = Fit(rows_of(found, rows), columns[rows]).learned()
-    everything = np.arange(len(found.bodies))
     scores = [
-        learned.scores(everything, raw, learned.state(seen)) for raw, seen in zip(found.raw, found.states, strict=True)
+        learned.scores(request, raw, learned.state(seen))
+        for request, raw, seen in zip(found.requests, found.raw, found.states, strict=True)
     ]
     best: NDArray[np.intp] = np.array(scores).argmax(axis=1)
     return best

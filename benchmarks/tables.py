@@ -131,6 +131,36 @@ def several() -> Lines:
         yield [model, title, *cells, f"{result('eval-several')['alone'][model][of]} %"]
 
 
+@table
+def requests() -> Lines:
+    """What is right and what is held back at the shipped thresholds, beside the default without anything learned."""
+    yield [
+        "model",
+        "requests (that ask, that do not)",
+        "rule",
+        "right",
+        "right, held back",
+        "nothing done",
+        "area",
+        "tokens",
+    ]
+    for row in result("eval-requests")["results"]:
+        held = row["held"]
+        shown = [
+            span(of["count"], of["of"], of["low"], of["high"]) for of in (held["held_right"], held["nothing_done"])
+        ]
+        title = f"{row['set'].split(',')[0]} ({row['cases']}, {held['nothing_done']['of']})"
+        yield [
+            row["model"],
+            title,
+            row["rule"],
+            right(row),
+            *shown,
+            f"{held['separation']:.2f}",
+            f"{row['tokens']:.0f}",
+        ]
+
+
 def held_out() -> Iterator[tuple[str, Row]]:
     """Yield what each model has learned of `home`, on held-out requests."""
     for model, found in result("learned")["models"].items():

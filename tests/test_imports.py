@@ -67,8 +67,8 @@ HEAVY = {
     "starlette": ("dispatch/serve/",),
     "uvicorn": ("dispatch/serve/",),
     "sse_starlette": ("dispatch/serve/",),
-    "sklearn": ("kernel/learn/fit.py",),
-    "scipy": ("kernel/learn/fit.py",),
+    "sklearn": ("kernel/learn/multinomial.py",),
+    "scipy": ("kernel/learn/multinomial.py",),
 }
 """Imported there only, so that nothing else needs it installed; the runtime inside a function, as it takes a while."""
 

@@ -133,7 +133,7 @@ def lesson(
     kinds = {case.request: case.kind for case in _to_learn_from(cartridges)}
     fit = Fit(found, labels, of_guide=len(guide), kinds=[kinds.get(request, "") for request, _ in labelled])
     crossed = fit.crossed()
-    thresholds = fit.thresholds(crossed)
+    thresholds = fit.thresholds()
     held = held_back(crossed, thresholds)
     right = fit.asked & (labels >= 0) & (crossed.scores.argmax(axis=1) == labels)
     nothing = labels < 0

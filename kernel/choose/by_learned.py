@@ -42,12 +42,13 @@ def choose_learned(scorer: Scorer, question: Question) -> tuple[Comparison, Beyo
     state = learned.state(seen.states[0])
     order = np.argsort(learned.columns(opcodes)[seen.leaves])  # opcodes by column
     leaves, raw = seen.leaves[order], seen.log_probabilities[0][order]
-    found = learned.scores(np.arange(len(leaves)), raw, state)
     main = question.prompt.main
     assert isinstance(main, tuple), "the question has taken the prompt that was learned behind"
+    request = learned.request(main)
+    found = learned.scores(request, raw, state)
     legal = np.isin(leaves, question.legal.leaves())
     finite(float(found[legal].max()), len(question.legal))
-    meant = learned.meant(learned.request(main), raw, found, state)
+    meant = learned.meant(request, raw, found, state)
 
     places = np.flatnonzero(legal)[np.argsort(leaves[legal])]
     prior = None if question.prior is None else question.prior[leaves[places]]

@@ -2,9 +2,10 @@
 
 A decision under the rule `learned` reads one prompt, and its score of an opcode o is
 
-    prior * (log P(o | prompt) - null(o)) + weights(o) . state + bias(o)
+    prior * (log P(o | prompt) - null(o)) + weights(o) . (state, calibrated scores, ids of the request) + bias(o)
 
 The calibrated score is the prior: an opcode without a single labelled request has no weights, and competes by it alone.
+What the others score says more than how far they are behind: which room is meant may say that the light is.
 `state` are the logits behind the prompt at some ids, less their mean. A model's logits are its last hidden state times
 a matrix that stays the same, so as many of them as the state has dimensions hold all of it, and they are there anyway.
 `null` is the mean over the null prompts that were read when it was learned, so that they need not be read again.
@@ -31,6 +32,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from kernel.choose.known import centred, gained, single, terms
 from kernel.choose.outcome import Thresholds, gains
 from kernel.choose.rule import Floats
 from kernel.errors import StoreError, UsageError
@@ -40,15 +42,12 @@ from kernel.text.vocabulary import Vocabulary
 from kernel.trie.arrays import Kind, read_arrays, write_arrays
 from kernel.trie.opcodes import OpcodeSet
 
-KIND = Kind(b"\x93CKLRNT\n", 2, "learned file", "learned", "learn it again")
+KIND = Kind(b"\x93CKLRNT\n", 3, "learned file", "learned", "learn it again")
 
 SUFFIX = ".learned"
 
 SIGNALS = 3
 """How many numbers stand beside the state and the ids of the request: top, total, share."""
-
-FOLLOWED = 20
-"""Bits of an id in the number of a pair; vocabularies are smaller."""
 
 
 @dataclass(frozen=True)
@@ -89,11 +88,13 @@ class Learned:
         keys: what it belongs to.
         head, tail: ids before and behind the request.
         seen: int32, shape (k,): the ids whose logits are the state.
-        weights: float64, shape (k, n); `bias` and `null`: float64, shape (n,).
+        weights: float64, shape (k + n + single words, n): on the state, the calibrated scores, the ids of the request;
+            `bias` and `null`: float64, shape (n,).
         prior: how much calibrated scores count.
         meant_state: float64, shape (k, kinds), for being meant against each kind of request that nothing answers;
             `meant_signals`: shape (SIGNALS, kinds); `meant_bias`: shape (kinds,).
-        words: int64, shape (w,): ids of requests and pairs of them, see `terms`; `meant_words`: shape (w, kinds).
+        words: int64, shape (w,), increasing: ids of requests and pairs of them, see `terms`; `meant_words`: shape
+            (w, kinds).
         thresholds: the evidence that it takes to choose.
         about: what it was learned from, for people.
     """
@@ -138,16 +139,17 @@ class Learned:
         """Return what stands between the head and the tail."""
         return ids[len(self.head) : len(ids) - len(self.tail)]
 
-    def scores(self, columns: NDArray[np.intp], raw: Floats, state: Floats) -> Floats:
-        """Return the score of each opcode, of which the highest wins; their softmax is the probability.
+    def scores(self, request: Ids, raw: Floats, state: Floats) -> Floats:
+        """Return the score of every opcode, of which the highest wins; their softmax is the probability.
 
         Args:
-            columns: shape (m,): which opcodes.
-            raw: float64, shape (m,): log-probabilities behind the prompt.
+            request: its ids.
+            raw: float64, shape (n,): log-probabilities behind the prompt, in the order of the columns.
             state: float64, shape (k,).
         """
-        own: Floats = state @ self.weights[:, columns] + self.bias[columns]
-        scores: Floats = self.prior * (raw - self.null[columns]) + own
+        said = np.isin(single(self.words), terms(request))
+        known = np.concatenate([state, gained(raw, self.null), said])
+        scores: Floats = self.prior * (raw - self.null) + known @ self.weights + self.bias
         return scores
 
     def meant(self, request: Ids, raw: Floats, scores: Floats, state: Floats) -> float:
@@ -156,6 +158,7 @@ class Learned:
         Args:
             request: its ids.
             raw, scores: float64, shape (n,), of every opcode in the order of the columns.
+            state: float64, shape (k,).
         """
         below = np.exp(scores - scores.max())
         signals = np.array([*gains(raw, self.null), 1 / below.sum()])
@@ -235,7 +238,7 @@ class Learned:
             head=tuple(found["head"].tolist()),
             tail=tuple(found["tail"].tolist()),
             seen=seen,
-            weights=wide["weights"].reshape(k, n),
+            weights=wide["weights"].reshape(k + n + len(single(words)), n),
             bias=bias,
             null=null,
             prior=prior,
@@ -256,30 +259,6 @@ def asked_for(against: Floats) -> float:
     (2.0, True)
     """
     return -float(np.logaddexp.reduce(-against))
-
-
-def terms(request: Ids) -> NDArray[np.int64]:
-    """Return the ids of a request, and behind them the numbers of its pairs; its two ends have pairs as well.
-
-    Pairs tell "no need to stop" from "stop, no need to go on". The number of a pair is larger than any id.
-
-    >>> [int(n) if n < 1 << FOLLOWED else divmod(int(n), 1 << FOLLOWED) for n in terms((7, 9))]
-    [7, 9, (1, 9), (9, 11), (11, 0)]
-    """
-    ids = np.asarray(request, np.int64)
-    numbered = np.concatenate([[1], ids + 2, [0]])  # 1 begins, 0 ends
-    return np.concatenate([ids, numbered[:-1] << FOLLOWED | numbered[1:]])
-
-
-def centred(logits: NDArray[np.float32]) -> Floats:
-    """Return logits less their mean, which no softmax depends on: float64, the same shape.
-
-    >>> centred(np.array([[1, 2, 3]], np.float32)).tolist()
-    [[-1.0, 0.0, 1.0]]
-    """
-    wide = logits.astype(np.float64)
-    out: Floats = wide - wide.mean(axis=-1, keepdims=True)
-    return out
 
 
 def packed(values: Floats) -> tuple[float, NDArray[np.uint8]]:

@@ -1,11 +1,11 @@
 """Fits what a learned file holds: two multinomial logistic regressions, and thresholds by cross-validation.
 
 The one for commands is fitted with an offset: the calibrated scores, times a factor that is fitted as well, are the
-prior, and an L2 penalty pulls everything else towards zero. Where few requests are labelled, commands that have a word
-in common share its weights: what tells left from right is learned of all turns at once. A command that no request asks
-for stays at its prior. The other one tells requests that ask for something from each kind of those that do not:
-nonsense, what is beyond the commands, what is negated, what is vague have little in common. scipy is imported on use
-(the extra `[learn]`).
+prior, and an L2 penalty pulls everything else towards zero: weights on the model's state, on the calibrated scores of
+all commands, and on the ids of the request. Commands that have a word in common share weights: what tells left from
+right is learned of all turns at once. A command that no request asks for stays at its prior. The other one tells
+requests that ask for something from each kind of those that do not: nonsense, what is beyond the commands, what is
+negated, what is vague have little in common.
 """
 
 from __future__ import annotations
@@ -18,44 +18,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel.choose.learned import SIGNALS, Learned, asked_for, centred, terms
+from kernel.choose.known import centred, gained, single, terms
+from kernel.choose.learned import SIGNALS, Learned, asked_for
 from kernel.choose.outcome import Thresholds, gains
 from kernel.choose.rule import Floats
 from kernel.errors import UsageError
 from kernel.learn.features import Features
+from kernel.learn.multinomial import multinomial
 
 FOLDS = 5
+TURNS = 3
+"""Thresholds are chosen over so many cross-validations: few requests decide where they lie."""
 LEAST = 2
 """A word or pair of words counts that stands in so many labelled requests."""
 HELD_BACK = 0.04
 """Share of the requests answered rightly that thresholds may hold back where they are chosen."""
-UNSURE = 0.01
+UNSURE = 0.02
 """Of them, those that may be held back because two are close."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How strongly to learn.
-
-    The defaults are for FEW labelled requests a command and more; else FOR_FEW is better.
+    """How strongly to learn; the defaults were chosen by cross-validation.
 
     Args:
-        penalty: L2 on the weights of the multinomial regression, on a state of mean square 1.
+        penalty: L2 on the weights of the regression for commands, on a state and calibrated scores of mean square 1.
+        said: how much an id of the request counts there.
         shared: how much the weights of a word count that several commands have, beside a command's own.
         cost: of an error in the one for what is meant, against the same penalty.
         state, words: how much these count there, beside signals of variance 1.
     """
 
-    penalty: float = 0.03
-    shared: float = 0.0
+    penalty: float = 0.06
+    said: float = 0.2
+    shared: float = 2.0
     cost: float = 1.0
     state: float = 5.0
     words: float = 1.5
-
-
-FEW = 20
-FOR_FEW = Settings(penalty=0.1, shared=2.0)
-"""How to learn from fewer than FEW requests a command; chosen by cross-validation."""
 
 
 @dataclass(frozen=True)
@@ -95,63 +94,77 @@ class Fit:
         kinds: Sequence[str] = (),
     ) -> None:
         self.asked = np.arange(len(labels)) < len(labels) - of_guide
-        few = ((labels >= 0) & self.asked).sum() < FEW * len(found.bodies)
-        self.found, self.labels, self.settings = found, labels, settings or (FOR_FEW if few else Settings())
+        self.found, self.labels, self.settings = found, labels, settings or Settings()
         self.kinds = kinds or [""] * len(labels)
         if not (labels >= 0).any():
             raise UsageError("there is no labelled request with an answer to learn from")
         self.states = centred(found.states)
         self.calibrated = found.raw - found.null
+        self.gained = gained(found.raw, found.null)
 
     def learned(self, thresholds: Thresholds | None = None, about: dict[str, Any] | None = None) -> Learned:
         """Fit all of it."""
         rows = np.arange(len(self.labels))
-        prior, bias, weights = self._choice(rows)
-        found = self.found
-        words, parts = self._meaning(rows)
+        found, words = self.found, self._words(rows)
+        prior, bias, weights = self._choice(rows, words)
+        meant, parts = self._meaning(rows, words)
         return Learned(
-            found.keys, found.head, found.tail, found.seen, weights, bias, found.null, prior, *parts, *words,
+            found.keys, found.head, found.tail, found.seen, weights, bias, found.null, prior, *parts, words, meant,
             thresholds=thresholds or Thresholds(), about=about or {},
         )  # fmt: skip
 
-    def crossed(self) -> Crossed:
-        """Return what fits say of requests that they have not seen."""
-        meant = np.full(len(self.labels), np.nan)
-        for inside, outside in self._folds() if (self.labels < 0).any() else ():
-            words, (state, signals, bias) = self._meaning(inside)
-            for row in outside.tolist():
-                against = self.states[row] @ state + self._signals(self.scores[row : row + 1], row)[0] @ signals + bias
-                against = against + words[1][np.isin(words[0], terms(self.found.requests[row]))].sum(axis=0)
-                meant[row] = asked_for(against)
-        return Crossed(self.scores, meant)
+    def crossed(self, turn: int = 0) -> Crossed:
+        """Return what fits say of requests that they have not seen; another turn has other folds."""
+        if turn not in self._crossed:
+            scores, meant = self._scores(turn), np.full(len(self.labels), np.nan)
+            for inside, outside in self._folds(turn) if (self.labels < 0).any() else ():
+                words = self._words(inside)
+                of_words, (state, signals, bias) = self._meaning(inside, words)
+                for row in outside.tolist():
+                    against = self.states[row] @ state + self._signals(scores[row : row + 1], row)[0] @ signals + bias
+                    against = against + of_words[np.isin(words, terms(self.found.requests[row]))].sum(axis=0)
+                    meant[row] = asked_for(against)
+            self._crossed[turn] = Crossed(scores, meant)
+        return self._crossed[turn]
+
+    @cached_property
+    def _crossed(self) -> dict[int, Crossed]:
+        return {}
 
     @cached_property
     def scores(self) -> Floats:
         """Scores of every request by a fit that has not seen it, float64, shape (rows, n)."""
+        return self._scores(0)
+
+    def _scores(self, turn: int) -> Floats:
         out = np.zeros_like(self.calibrated)
-        for inside, outside in self._folds():
-            prior, bias, weights = self._choice(inside)
-            out[outside] = prior * self.calibrated[outside] + self.states[outside] @ weights + bias
+        for inside, outside in self._folds(turn):
+            words = self._words(inside)
+            prior, bias, weights = self._choice(inside, words)
+            said = self._said(outside, single(words))
+            known = np.hstack([self.states[outside], self.gained[outside], said])
+            out[outside] = prior * self.calibrated[outside] + known @ weights + bias
         return out
 
-    def thresholds(self, crossed: Crossed) -> Thresholds:
+    def thresholds(self) -> Thresholds:
         """Return the thresholds that hold back HELD_BACK of what cross-validation answers rightly."""
-        right = self.asked & (self.labels >= 0) & (crossed.scores.argmax(axis=1) == self.labels)
-        if not right.any():
+        margins, meant = [], []
+        for crossed in map(self.crossed, range(TURNS)):
+            right = self.asked & (self.labels >= 0) & (crossed.scores.argmax(axis=1) == self.labels)
+            best = np.sort(crossed.scores[right], axis=1)
+            margins.append(best[:, -1] - best[:, -2] if best.shape[1] > 1 else np.zeros(len(best)))
+            meant.append(crossed.meant[right])
+        if not sum(map(len, margins)):
             return Thresholds()
-        best = np.sort(crossed.scores, axis=1)
-        margin = float(np.quantile((best[:, -1] - best[:, -2])[right], UNSURE)) if best.shape[1] > 1 else None
-        meant = None
-        if np.isfinite(crossed.meant[right]).all():
-            meant = round(float(np.quantile(crossed.meant[right], HELD_BACK - UNSURE)), 4)
-        return Thresholds(
-            top=None if meant is not None else Thresholds().top, meant=meant, margin=round(margin or 0.0, 4)
-        )
+        margin, least = round(float(np.quantile(np.concatenate(margins), UNSURE)), 4), None
+        if np.isfinite(np.concatenate(meant)).all():
+            least = round(float(np.quantile(np.concatenate(meant), HELD_BACK - UNSURE)), 4)
+        return Thresholds(top=None if least is not None else Thresholds().top, meant=least, margin=margin)
 
-    def _folds(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    def _folds(self, turn: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Return (inside, outside) rows of each fold, the requests of each answer spread over all."""
         number, counts = np.zeros(len(self.labels), np.intp), dict[int, int]()
-        for at in np.random.default_rng(0).permutation(len(self.labels)).tolist():
+        for at in np.random.default_rng(turn).permutation(len(self.labels)).tolist():
             label = int(self.labels[at])
             number[at] = counts.setdefault(label, len(counts)) % FOLDS
             counts[label] += 1
@@ -162,17 +175,29 @@ class Fit:
             if (answered & (number != fold)).any() and (number == fold).any()
         ]
 
-    def _choice(self, rows: NDArray[np.intp]) -> tuple[float, Floats, Floats]:
-        """Fit the multinomial regression; return the factor of the calibrated scores, the bias, and the weights."""
+    def _choice(self, rows: NDArray[np.intp], words: NDArray[np.int64]) -> tuple[float, Floats, Floats]:
+        """Fit the regression for commands; return the factor of the calibrated scores, the bias, and the weights."""
         rows = rows[self.labels[rows] >= 0]
-        n, mean = self.calibrated.shape[1], self.states[rows].mean(axis=0)
-        basis, scale = _basis(self.states[rows] - mean)
-        x = (self.states[rows] - mean) @ basis / scale
+        n, x, back = self.calibrated.shape[1], [], []
+        for values in (self.states[rows], self.gained[rows]):
+            mean = values.mean(axis=0)
+            basis, scale = _basis(values - mean)
+            x.append((values - mean) @ basis / scale)
+            back.append((mean, basis / scale))
+        x.append(self.settings.said * self._said(rows, single(words)))
         factor, bias, own = multinomial(
-            x, np.eye(n)[self.labels[rows]], self.settings.penalty, self.calibrated[rows], self._parts
+            np.hstack(x), np.eye(n)[self.labels[rows]], self.settings.penalty, self.calibrated[rows], self._parts
         )
-        weights = basis / scale @ own
-        return factor, bias - mean @ weights, weights
+        *parts, of_words = np.split(own, np.cumsum([each.shape[1] for each in x[:-1]]))
+        weights = [basis @ part for (_, basis), part in zip(back, parts, strict=True)]
+        for (mean, _), each in zip(back, weights, strict=True):
+            bias = bias - mean @ each
+        return factor, bias, np.vstack([*weights, self.settings.said * of_words])
+
+    def _said(self, rows: NDArray[np.intp], words: NDArray[np.int64]) -> Floats:
+        """Return which of some words stand in requests, 1.0 or 0.0, shape (rows, words)."""
+        found = [np.isin(words, terms(self.found.requests[row])) for row in rows.tolist()]
+        return np.array(found, float).reshape(len(rows), len(words))
 
     @cached_property
     def _parts(self) -> Floats:
@@ -190,21 +215,16 @@ class Fit:
         return np.column_stack([np.array(pairs), 1 / below.sum(axis=1)])
 
     def _meaning(
-        self, rows: NDArray[np.intp]
-    ) -> tuple[tuple[NDArray[np.int64], Floats], tuple[Floats, Floats, Floats]]:
-        """Fit whether anything is meant; return (words, their weights) and (weights of state and signals, bias)."""
+        self, rows: NDArray[np.intp], words: NDArray[np.int64]
+    ) -> tuple[Floats, tuple[Floats, Floats, Floats]]:
+        """Fit whether anything is meant; return the weights of the words, and (those of state and signals, bias)."""
         rows = rows[self.asked[rows]]
         kinds = [None if self.labels[row] >= 0 else self.kinds[row] for row in rows.tolist()]
         names = sorted({kind for kind in kinds if kind is not None})
         if not names:
             width = self.states.shape[1]
-            return (np.zeros(0, np.int64), np.zeros((0, 1))), (
-                np.zeros((width, 1)),
-                np.zeros((SIGNALS, 1)),
-                np.zeros(1),
-            )
-        words = self._words(rows)
-        bag = np.array([np.isin(words, terms(self.found.requests[row])) for row in rows.tolist()], float)
+            return np.zeros((len(words), 1)), (np.zeros((width, 1)), np.zeros((SIGNALS, 1)), np.zeros(1))
+        bag = self._said(rows, words)
         signals = self._signals(self.scores[rows], rows)
         mean, spread = signals.mean(axis=0), signals.std(axis=0) + 1e-9
         middle = self.states[rows].mean(axis=0)
@@ -219,11 +239,11 @@ class Fit:
         state = basis @ weights[:k] * (how.state / scale)
         of_signals = weights[k : k + SIGNALS] / spread[:, None]
         own = bias[0] - bias[1:] - middle @ state - mean @ of_signals
-        return (words, how.words * weights[k + SIGNALS :]), (state, of_signals, own)
+        return how.words * weights[k + SIGNALS :], (state, of_signals, own)
 
     def _words(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
         """Return the ids and pairs that stand in LEAST of the requests, in increasing order of their numbers."""
-        every = [np.unique(terms(self.found.requests[row])) for row in rows.tolist()]
+        every = [np.unique(terms(self.found.requests[row])) for row in rows[self.asked[rows]].tolist()]
         ids, counts = np.unique(np.concatenate(every), return_counts=True)
         return ids[counts >= LEAST]
 
@@ -233,54 +253,6 @@ def _basis(states: Floats, most: int = 200) -> tuple[Floats, float]:
     _, _, directions = np.linalg.svd(states, full_matrices=False)
     basis: Floats = directions[:most].T
     return basis, float(np.sqrt((states**2).sum(axis=1).mean())) or 1.0
-
-
-def multinomial(
-    x: Floats, target: Floats, penalty: float, offset: Floats | None = None, parts: Floats | None = None
-) -> tuple[float, Floats, Floats]:
-    """Fit a multinomial logistic regression; return the factor of the offset, the bias and the weights.
-
-    Classes of which there is no row keep a bias and weights of 0.
-
-    Args:
-        x: float64, shape (rows, k).
-        target: float64, shape (rows, n): 1 at the class of a row.
-        penalty: L2 on weights and bias.
-        offset: float64, shape (rows, n): scores to begin with, times a factor that is fitted too.
-        parts: float64, shape (n, m): the weights of a class are the sum of those of m parts, each times so much; what
-            is penalised are the parts'. Each class is one by itself where this is None.
-    """
-    optimize = _optimize()
-    (rows, k), n = x.shape, target.shape[1]
-    made_of = (np.eye(n) if parts is None else parts) * np.asarray(target.any(axis=0))[:, None]
-    begin, m = np.zeros((rows, n)) if offset is None else offset, made_of.shape[1]
-
-    def loss(p: Floats) -> tuple[float, Floats]:
-        factor, bias, weights = p[0], p[1 : 1 + m], p[1 + m :].reshape(k, m)
-        scores = factor * begin + (x @ weights + bias) @ made_of.T
-        total = np.logaddexp.reduce(scores, axis=1)
-        wrong = np.exp(scores - total[:, None]) - target
-        value = (total - (scores * target).sum(axis=1)).sum() + penalty / 2 * (p[1:] ** 2).sum()
-        by_part = wrong @ made_of
-        steps = np.concatenate([by_part.sum(axis=0), (x.T @ by_part).ravel()]) + penalty * p[1:]
-        return float(value), np.concatenate([[(wrong * begin).sum()], steps])
-
-    start = np.zeros(1 + m + k * m)
-    start[0] = 1.0
-    p = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 150}).x
-    return float(p[0]), made_of @ p[1 : 1 + m], p[1 + m :].reshape(k, m) @ made_of.T
-
-
-def _optimize() -> Any:
-    try:
-        from scipy import optimize
-    except ImportError as error:
-        raise _missing(error) from error
-    return optimize
-
-
-def _missing(error: ImportError) -> UsageError:
-    return UsageError(f"to learn takes scipy ({error}): install cartridge-kernel[learn]")
 
 
 def accuracy(scores: Floats, labels: Sequence[int] | NDArray[np.intp]) -> float:

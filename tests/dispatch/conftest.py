@@ -216,7 +216,7 @@ def learned_at_once(kernel: Kernel, cartridges: Sequence[Cartridge], *_: object)
     none, zero, one = np.zeros(0, np.int32), np.zeros(2), np.zeros(1)
     words = none.astype(np.int64)
     made = Learned(
-        keys_of(kernel, cartridges), (1,), (2,), none, np.zeros((0, 2)), zero, zero, 1.0,
+        keys_of(kernel, cartridges), (1,), (2,), none, np.zeros((2, 2)), zero, zero, 1.0,
         np.zeros((0, 1)), np.zeros((3, 1)), one, words, np.zeros((0, 1)),
     )  # fmt: skip
     return Lesson(made, 1, 1, 0.0, 1.0, 0.0, 1.0)

@@ -118,10 +118,10 @@ def test_a_file_of_cases_is_read_strictly(tmp_path: Path, line: str, said: str) 
 
 
 def test_shipped_files_are_small() -> None:
-    """Together less than a megabyte."""
+    """Together less than a megabyte and a half."""
     files = list(Path(cartridges.__file__).parent.rglob("*.learned"))
     assert len(files) >= 2
-    assert sum(file.stat().st_size for file in files) < 1_000_000
+    assert sum(file.stat().st_size for file in files) < 1_500_000
 
 
 @pytest.mark.slow
@@ -152,3 +152,55 @@ def test_the_shipped_file_decides_what_people_say(
         assert decision.tokens_evaluated <= 61
         question = Question(kernel.ids(explained("Who painted this", home.guide)), opcodes, rule=Rule(RuleName.LEARNED))
         assert kernel.decide(question).evidence.meant < min(meant)
+
+
+ROOMS = ("kitchen", "bedroom", "bathroom", "hall")
+PLAIN = {
+    **{f"turn {state} the {room} light": f"light {room} {state}" for room in ROOMS for state in ("on", "off")},
+    **{f"{room} light {state}": f"light {room} {state}" for room in ROOMS for state in ("on", "off")},
+    "make it warmer": "heater warmer",
+    "make it cooler": "heater cooler",
+    "lock the door": "door lock",
+    "open the door": "door unlock",
+    "open the blinds": "blinds open",
+    "close the blinds": "blinds close",
+    "play music": "music play",
+    "music off": "music stop",
+    "volume up": "music louder",
+    "volume down a bit": "music quieter",
+    "next song": "music next",
+    "start the vacuum": "vacuum start",
+    "send the vacuum back": "vacuum dock",
+    "set a timer": "timer start",
+    "stop the timer": "timer stop",
+    "check the timer": "timer check",
+}
+"""What everybody says first. None of it is learned from."""
+MISSED = {"music off"}
+"""Decided wrongly by the file that is shipped now."""
+
+
+def test_the_plainest_commands_are_not_learned_from() -> None:
+    """Else the test below would say nothing of what was not learned."""
+    home = make()
+    learned_from = {request.lower() for request, _ in own_cases([home])} | {each.request.lower() for each in home.guide}
+    assert not learned_from & PLAIN.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.model
+def test_the_shipped_file_decides_the_plainest_commands(
+    smollm2_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On is not off, and up is not down; no other one is missed than is known to be."""
+    monkeypatch.setenv("CARTRIDGE_KERNEL_CACHE", str(tmp_path))
+    home = make()
+    with Kernel(LlamaCppBackend(smollm2_path, threads=1)) as kernel:
+        taught(kernel, [home])
+        opcodes = kernel.compile([Literal(f" {each.words}", "\n@home\n") for each in home.guide])
+        said = {}
+        for request in PLAIN:
+            prompt = kernel.ids(explained(request, home.guide))
+            decision = kernel.decide(Question(prompt, opcodes, rule=Rule(RuleName.LEARNED)))
+            said[request] = decision.text.split("\n")[0].strip()
+        assert {request for request, command in PLAIN.items() if said[request] != command} <= MISSED

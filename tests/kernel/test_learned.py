@@ -63,7 +63,7 @@ def taught(kernel: Kernel, **changes: object) -> Learned:
         head=found.head,
         tail=found.tail,
         seen=found.seen,
-        weights=np.zeros((k, n)),
+        weights=np.zeros((k + n + 2, n)),
         bias=np.zeros(n),
         null=found.null,
         prior=1.0,
@@ -168,7 +168,7 @@ def test_with_nothing_learned_the_calibrated_score_decides(kernel: Kernel) -> No
     assert decision.index == plain.index
 
 
-def test_the_score_is_the_prior_and_what_the_state_weighs(kernel: Kernel) -> None:
+def test_the_score_is_the_prior_and_what_state_scores_and_words_weigh(kernel: Kernel) -> None:
     """Against the definition, with the logits read straight from the model."""
     random = np.random.default_rng(2)
     learned = taught(kernel)
@@ -181,9 +181,14 @@ def test_the_score_is_the_prior_and_what_the_state_weighs(kernel: Kernel) -> Non
     row: NDArray[np.float64] = backend.row(tuple(decision.prompt))[learned.seen].astype(float)  # type: ignore[arg-type]
     state = row - row.mean()
     columns = np.argsort(np.argsort(np.array(OPTIONS)))
+    calibrated = np.zeros(3)
+    calibrated[columns[decision.leaves]] = decision.raw
+    calibrated -= learned.null
+    request = list(learned.request(tuple(decision.prompt)))  # type: ignore[arg-type]
     for place, leaf in enumerate(decision.leaves.tolist()):
         column = int(columns[leaf])
-        expected = 1.5 * (decision.raw[place] - learned.null[column]) + state @ learned.weights[:, column]
+        known = np.concatenate([state, calibrated - calibrated.mean(), np.isin([3, 40], request)])
+        expected = 1.5 * calibrated[column] + known @ learned.weights[:, column]
         assert decision.scores[place] == pytest.approx(expected + learned.bias[column])
     assert sum(decision.probabilities.values()) == pytest.approx(1)
 
@@ -311,7 +316,7 @@ def test_what_the_state_says_is_learned_and_holds_for_requests_that_were_not_see
     assert accuracy(crossed.scores, labels) > 0.9
     answered = labels >= 0
     assert crossed.meant[answered].mean() > 1 > -1 > crossed.meant[~answered].mean()
-    thresholds = fit.thresholds(crossed)
+    thresholds = fit.thresholds()
     right = answered & (crossed.scores.argmax(axis=1) == labels)
     assert thresholds.meant is not None
     assert (crossed.meant[right] < thresholds.meant).mean() <= 0.05
@@ -351,7 +356,7 @@ def test_a_fit_decides_as_its_file_does(tmp_path: Path) -> None:
     Fit(found, labels).learned().write(tmp_path / "x.learned")
     learned = Learned.read(tmp_path / "x.learned", found.keys)
     states = found.states.astype(float) - found.states.astype(float).mean(axis=1, keepdims=True)
-    scores = np.array([learned.scores(np.arange(4), raw, s) for raw, s in zip(found.raw, states, strict=True)])
+    scores = np.array([learned.scores(*each) for each in zip(found.requests, found.raw, states, strict=True)])
     assert accuracy(scores, labels) > 0.95
     meant = [
         learned.meant(ids, raw, s, state)
@@ -387,7 +392,7 @@ def test_commands_that_share_a_word_learn_from_each_other() -> None:
     def right(shared: float) -> float:
         learned = Fit(known, labels[taught], Settings(shared=shared)).learned()
         rows = np.flatnonzero(~taught)
-        scores = [learned.scores(np.arange(4), made.raw[row], learned.state(made.states[row])) for row in rows]
+        scores = [learned.scores(made.requests[row], made.raw[row], learned.state(made.states[row])) for row in rows]
         return accuracy(np.array(scores), labels[rows])
 
     assert right(2.0) > right(0.0) + 0.05
