@@ -41,7 +41,7 @@ def learn_command(
 
     It takes the cartridges' own requests of the half `dev`, those of --cases, and what was corrected in logs. The file
     is good for this model and these commands only, holds nothing but numbers, and lies where `run` looks for it. Needs
-    scipy (the extra [learn]).
+    scipy (the extra `learn`).
 
     Example: learn home --log monday.jsonl
     """
