@@ -84,7 +84,7 @@ def call_command(
     Exits with 1 when what it does fails; then --json has "error" in place of "result". Also when nothing is done: no
     method seems to be meant, two are close, it is not legal now, or nobody agreed to it; then "why" says so.
 
-    Example: call ./mytools "how warm will it be in Paris?"
+    Example: call ./mytools "What is the weather in Paris?"
     """
     with failing(), ExitStack() as stack:
         cartridge = load(name)

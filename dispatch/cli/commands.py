@@ -6,6 +6,7 @@ A command needs few of the modules of all commands, which take half a second to 
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections import UserDict
 from typing import Any
 
@@ -58,9 +59,20 @@ def _command(name: str) -> Any:
     module, _, attribute = COMMANDS[name].rpartition(".")
     found = getattr(importlib.import_module(f"dispatch.cli.{module}"), attribute)
     if isinstance(found, typer.Typer):
-        command: Any = typer.main.get_group(found)
-        command.name = name
-        return command
+        group: Any = typer.main.get_group(found)
+        group.name = name
+        for command in group.commands.values():
+            command.help = joined(command.help)
+        return group
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command(name)(found)
+    app.command(name, help=joined(found.__doc__))(found)
     return typer.main.get_command(app)
+
+
+def joined(told: str | None) -> str:
+    """Return a docstring with each paragraph on one line, as the terminal is not as wide as the source.
+
+    >>> joined("Plays.\\n\\n    Until the\\n    end.")
+    'Plays.\\n\\nUntil the end.'
+    """
+    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(told or "").split("\n\n"))
