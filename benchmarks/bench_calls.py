@@ -78,11 +78,13 @@ def main() -> None:
 def _same(
     made: Mapping[tuple[str, str], tuple[Sequence[Case], list[Row]]],
 ) -> dict[str, tuple[Sequence[Case], list[Row]]]:
-    """Return what ours made of the cases that another has, by category, where these are fewer."""
+    """Return what ours made of the cases that another has, by category, where these are fewer; of several others, the
+    one with most."""
     found: dict[str, tuple[Sequence[Case], list[Row]]] = {}
     for (name, category), (several, _) in made.items():
         mine = made.get(("ours", category))
-        if name != "ours" and mine is not None and len(several) < len(mine[0]):
+        part = found.get(category, ([], []))[0]
+        if name != "ours" and mine is not None and len(part) < len(several) < len(mine[0]):
             ids = {case.id for case in several}
             rows = [(case, row) for case, row in zip(*mine, strict=True) if case.id in ids]
             found[category] = [case for case, _ in rows], [row for _, row in rows]
