@@ -192,8 +192,8 @@ def _read(text: str, case: Case) -> tuple[str, Mapping[str, Any], str]:
         inner = inner.get("function", inner) if isinstance(inner.get("function", inner), dict) else inner
         name = inner.get("name", inner.get("function"))
         arguments = inner.get("arguments", inner.get("parameters", {}))
-        if name in names and isinstance(arguments, dict):
-            return str(name), arguments, ""
+        if isinstance(name, str) and name in names and isinstance(arguments, dict):
+            return name, arguments, ""
         if len(inner) == 1 and (only := next(iter(inner))) in names and isinstance(inner[only], dict):
             return only, inner[only], ""
     return "", {}, f"no call in {text[:100]!r}"
