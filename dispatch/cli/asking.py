@@ -10,7 +10,6 @@ from pathlib import Path
 from dispatch.cli.interrupts import Interrupts
 from dispatch.cli.output import note
 from dispatch.cli.streams import stdin_bytes
-from dispatch.session.session import Session
 from kernel.errors import BuildError, CartridgeError, UsageError
 from kernel.textfile import stream_lines, utf8
 
@@ -25,17 +24,6 @@ BARE = ("/wrong", "/help")
 
 Command = Callable[[str, str], None]
 """(command, what follows it): carries out a line such as `/leave home`."""
-
-
-def waits_for_requests(session: Session) -> bool:
-    """Return whether a session waits for requests: it has several cartridges, or one that takes them and cannot plan.
-
-    A single cartridge with a planner plays by itself, unless requests are named.
-    """
-    if len(session.cartridges) > 1:
-        return True
-    (cartridge,) = session.cartridges.values()
-    return cartridge.takes_requests and cartridge.planner is None
 
 
 def typed(source: Path | None) -> bool:

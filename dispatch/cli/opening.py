@@ -21,6 +21,7 @@ from dispatch.log.redact import Redactor
 from dispatch.log.resume import resume
 from dispatch.log.writer import LogWriter, OnError
 from dispatch.session.decide import logged_rule
+from dispatch.session.guides import waits_for_requests
 from dispatch.session.header import By, header
 from dispatch.session.judging import judge_for, logged_judge
 from dispatch.session.learned import default_rule
@@ -80,6 +81,8 @@ class Wanted:
     settings: Settings
     always: bool = False
     rule_given: bool = False
+    asked: bool = False
+    """Whether requests are named, or a goal."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,8 @@ def begin(wanted: Wanted, stack: ExitStack) -> Opened:
     elif settings.compiled is not None:
         raise UsageError(f"run: --set compiled is for a model; {wanted.player!r} needs no tokens")
     wanted = replace(wanted, settings=replace(settings, ledger=settings.ledger and wanted.log is not None))
-    if kernel is not None and (not wanted.rule_given or wanted.rule.name is RuleName.LEARNED):
+    by_requests = not wanted.rule_given and (wanted.asked or waits_for_requests(cartridges))
+    if kernel is not None and (by_requests or wanted.rule.name is RuleName.LEARNED):
         wanted = _as_learned(wanted, kernel, cartridges)
     wanted = replace(wanted, rule=rule_for(wanted.rule, cartridges))
     player = _player(wanted, kernel, cartridges)

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from dispatch.cli.asking import requests, typed, waits_for_requests
+from dispatch.cli.asking import requests, typed
 from dispatch.cli.common import (
     MOST,
     MOST_SEED,
@@ -38,6 +38,7 @@ from dispatch.loading.options import checked
 from dispatch.log.key import Key
 from dispatch.log.records import Ending
 from dispatch.log.redact import Redactor
+from dispatch.session.guides import waits_for_requests
 from dispatch.session.players import PLAYERS
 from dispatch.session.rules import make_rule
 from dispatch.session.session import Session
@@ -151,6 +152,7 @@ def run_command(
             threads=threads,
             settings=setting,
             always=always,
+            asked=requests_from is not None or goal is not None,
         )
         try:
             if resume is None:
@@ -166,7 +168,7 @@ def run_command(
         session.yes = yes
         interrupts.stop(session)
         asked = requests_from is not None or (
-            goal is None and session.player.name == "model" and waits_for_requests(session)
+            goal is None and session.player.name == "model" and waits_for_requests(list(session.cartridges.values()))
         )
         source: Iterator[str] | None = None
         named = list(wanted.names)

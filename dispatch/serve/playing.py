@@ -13,6 +13,7 @@ from dispatch.inspector.jsonable import Json, clip
 from dispatch.loading.error_line import why
 from dispatch.log.records import Ending
 from dispatch.log.writer import LogWriter
+from dispatch.session.guides import waits_for_requests
 from dispatch.session.header import By, header
 from dispatch.session.judging import judge_for
 from dispatch.session.learned import default_rule
@@ -76,14 +77,13 @@ class LiveSession:
         self._stopping = False
         self._due = time.monotonic()
         if kernel is not None and wish.rule is None:
-            rule = default_rule(kernel, wish.cartridges, wish.wire) or make_rule(None)
-            wish = replace(wish, rule=rule)
+            asked = waits_for_requests(wish.cartridges)
+            taught = default_rule(kernel, wish.cartridges, wish.wire) if asked else None
+            wish = replace(wish, rule=taught or make_rule(None))
         if wish.rule is not None:
             wish = replace(wish, rule=rule_for(wish.rule, wish.cartridges))
         self._session = Session(wish.cartridges, _player(wish, kernel), seed=wish.seed, limits=wish.limits)
-        self.asks = wish.player == "model" and (
-            len(wish.cartridges) > 1 or any(c.takes_requests and c.planner is None for c in wish.cartridges)
-        )
+        self.asks = wish.player == "model" and waits_for_requests(wish.cartridges)
         by = None
         player = self._session.player
         if isinstance(player, ModelPlayer) and wish.rule is not None:

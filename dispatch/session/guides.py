@@ -29,6 +29,14 @@ def guide_of(cartridges: Sequence[Cartridge]) -> tuple[Explained, ...]:
     return tuple([each for cartridge in ordered for each in cartridge.guide or _plain(cartridge)])
 
 
+def waits_for_requests(cartridges: Sequence[Cartridge]) -> bool:
+    """Return whether a session waits for requests: it has several cartridges, or one that takes them and cannot plan.
+
+    A single cartridge with a planner plays by itself, unless requests are named.
+    """
+    return len(cartridges) > 1 or any(each.takes_requests and each.planner is None for each in cartridges)
+
+
 def asked_of_all(request: str, guide: tuple[Explained, ...]) -> Prompt:
     """Return the prompt of a request behind a guide of several cartridges."""
     return explained(request, guide, short=True)

@@ -11,6 +11,7 @@ import pytest
 import cartridges
 from cartridges.home import make
 from dispatch.loading.registry import load_all
+from dispatch.session.guides import waits_for_requests
 from dispatch.session.judging import judge_for
 from dispatch.session.learned import file_name, learned_for, own_folder, taught
 from dispatch.session.learning import Lesson, file_cases, lesson, own_cases
@@ -204,3 +205,12 @@ def test_the_shipped_file_decides_the_plainest_commands(
             decision = kernel.decide(Question(prompt, opcodes, rule=Rule(RuleName.LEARNED)))
             said[request] = decision.text.split("\n")[0].strip()
         assert {request for request, command in PLAIN.items() if said[request] != command} <= MISSED
+
+
+@pytest.mark.parametrize(
+    ("names", "waits"),
+    [(("robot",), False), (("scavenger",), False), (("home",), True), (("robot", "home"), True), (("tetris",), False)],
+)
+def test_a_game_does_not_go_by_what_was_learned_of_requests(names: tuple[str, ...], waits: bool) -> None:
+    """Robot and scavenger play by themselves, so the rule that is learned of requests is not theirs there."""
+    assert waits_for_requests(load_all(names)) is waits

@@ -512,6 +512,20 @@ def test_ten_mixed_requests_reach_the_right_cartridge(
     assert (found["refused"], found["passes_per_decision"]) == (0, 1.0)
 
 
+@pytest.mark.slow
+@pytest.mark.model
+@pytest.mark.parametrize(("asked", "rule"), [(False, "calibrated"), (True, "learned")])
+def test_what_was_learned_of_requests_decides_requests_and_no_game(
+    tmp_path: Path, smollm2_path: Path, one_thread: tuple[str, int], asked: bool, rule: str
+) -> None:
+    """The robot is both: it plays by itself, and takes requests where they are named."""
+    file = tmp_path / "requests"
+    file.write_text("turn left")
+    more = ("--requests", file) if asked else ("--decisions", 1)
+    found = document("robot", *more, "--model", smollm2_path, *one_thread)
+    assert (found["rule"], found["decisions"]) == (rule, 1)
+
+
 FORTY = {
     "home": [
         "Please turn on the light in the kitchen",
