@@ -76,14 +76,13 @@ class LiveSession:
         self._lock = threading.Lock()
         self._stopping = False
         self._due = time.monotonic()
+        self.asks = wish.player == "model" and waits_for_requests(wish.cartridges)
         if kernel is not None and wish.rule is None:
-            asked = waits_for_requests(wish.cartridges)
-            taught = default_rule(kernel, wish.cartridges, wish.wire) if asked else None
+            taught = default_rule(kernel, wish.cartridges, wish.wire) if self.asks else None
             wish = replace(wish, rule=taught or make_rule(None))
         if wish.rule is not None:
             wish = replace(wish, rule=rule_for(wish.rule, wish.cartridges))
         self._session = Session(wish.cartridges, _player(wish, kernel), seed=wish.seed, limits=wish.limits)
-        self.asks = wish.player == "model" and waits_for_requests(wish.cartridges)
         by = None
         player = self._session.player
         if isinstance(player, ModelPlayer) and wish.rule is not None:

@@ -116,14 +116,14 @@ class Fit:
     def crossed(self, turn: int = 0) -> Crossed:
         """Return what fits say of requests that they have not seen; another turn has other folds."""
         if turn not in self._crossed:
-            scores, meant = self._scores(turn), np.full(len(self.labels), np.nan)
+            scores = self._scores(turn) if turn else self.scores
+            meant = np.full(len(self.labels), np.nan)
             for inside, outside in self._folds(turn) if (self.labels < 0).any() else ():
                 words = self._words(inside)
                 of_words, (state, signals, bias) = self._meaning(inside, words)
-                for row in outside.tolist():
-                    against = self.states[row] @ state + self._signals(scores[row : row + 1], row)[0] @ signals + bias
-                    against = against + of_words[np.isin(words, terms(self.found.requests[row]))].sum(axis=0)
-                    meant[row] = asked_for(against)
+                against = self.states[outside] @ state + self._signals(scores[outside], outside) @ signals + bias
+                against = against + self._said(outside, words) @ of_words
+                meant[outside] = [asked_for(each) for each in against]
             self._crossed[turn] = Crossed(scores, meant)
         return self._crossed[turn]
 
@@ -207,11 +207,10 @@ class Fit:
         has = np.array([[word in each for word in words] for each in said], float).reshape(len(said), -1)
         return np.hstack([np.eye(len(said)), self.settings.shared * has])
 
-    def _signals(self, scores: Floats, rows: Any) -> Floats:
+    def _signals(self, scores: Floats, rows: NDArray[np.intp]) -> Floats:
         """Return top, total and share of some requests, shape (rows, SIGNALS)."""
-        raw = np.atleast_2d(self.found.raw[rows])
         below = np.exp(scores - scores.max(axis=1, keepdims=True))
-        pairs = [gains(each, self.found.null) for each in raw]
+        pairs = [gains(each, self.found.null) for each in self.found.raw[rows]]
         return np.column_stack([np.array(pairs), 1 / below.sum(axis=1)])
 
     def _meaning(
