@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from dispatch.session.learning import Lesson, file_cases, lesson, own_cases
 from kernel.api import Kernel
 from kernel.backends.llama_cpp import LlamaCppBackend
 from kernel.backends.scripted import ScriptedBackend
+from kernel.choose.decision import Decision
 from kernel.choose.outcome import Thresholds
 from kernel.choose.question import Question
 from kernel.choose.rule import Rule, RuleName
@@ -125,34 +127,39 @@ def test_shipped_files_are_small() -> None:
     assert sum(file.stat().st_size for file in files) < 1_500_000
 
 
+@pytest.fixture
+def decide(smollm2_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Decision]]:
+    """Decide a request to the house by what is shipped for it, on the real model; it may be judged."""
+    monkeypatch.setenv("CARTRIDGE_KERNEL_CACHE", str(tmp_path))
+    home, rule = make(), Rule(RuleName.LEARNED)
+    with Kernel(LlamaCppBackend(smollm2_path, threads=1)) as kernel:
+        judge = judge_for(kernel, [home], rule)
+        opcodes = kernel.compile([Literal(f" {each.words}", "\n@home\n") for each in home.guide])
+
+        def decided(request: str, *, judged: bool = False) -> Decision:
+            prompt = kernel.ids(explained(request, home.guide))
+            return kernel.decide(Question(prompt, opcodes, rule=rule, judge=judge if judged else None))
+
+        yield decided
+
+
 @pytest.mark.slow
 @pytest.mark.model
-def test_the_shipped_file_decides_what_people_say(
-    smollm2_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_shipped_file_decides_what_people_say(decide: Callable[..., Decision]) -> None:
     """Requests of no set: the right command, in one pass of few tokens; what asks for nothing is less meant."""
-    monkeypatch.setenv("CARTRIDGE_KERNEL_CACHE", str(tmp_path))
-    home = make()
-    with Kernel(LlamaCppBackend(smollm2_path, threads=1)) as kernel:
-        judge = judge_for(kernel, [home], Rule(RuleName.LEARNED))
-        opcodes = kernel.compile([Literal(f" {each.words}", "\n@home\n") for each in home.guide])
-        said = {
-            "I'd like it to be warmer in this place": " heater warmer\n@home\n",
-            "Bolt that door for me": " door lock\n@home\n",
-            "Sweep the floor, it is full of dirt": " vacuum start\n@home\n",
-        }
-        meant = []
-        for request, expected in said.items():
-            question = Question(
-                kernel.ids(explained(request, home.guide)), opcodes, rule=Rule(RuleName.LEARNED), judge=judge
-            )
-            decision = kernel.decide(question)
-            assert (decision.rule, decision.text, decision.outcome.value) == ("learned", expected, "chosen"), request
-            meant.append(decision.evidence.meant)
-        assert decision.passes == 1
-        assert decision.tokens_evaluated <= 61
-        question = Question(kernel.ids(explained("Who painted this", home.guide)), opcodes, rule=Rule(RuleName.LEARNED))
-        assert kernel.decide(question).evidence.meant < min(meant)
+    said = {
+        "I'd like it to be warmer in this place": " heater warmer\n@home\n",
+        "Bolt that door for me": " door lock\n@home\n",
+        "Sweep the floor, it is full of dirt": " vacuum start\n@home\n",
+    }
+    meant = []
+    for request, expected in said.items():
+        decision = decide(request, judged=True)
+        assert (decision.rule, decision.text, decision.outcome.value) == ("learned", expected, "chosen"), request
+        meant.append(decision.evidence.meant)
+    assert decision.passes == 1
+    assert decision.tokens_evaluated <= 61
+    assert decide("Who painted this").evidence.meant < min(meant)
 
 
 ROOMS = ("kitchen", "bedroom", "bathroom", "hall")
@@ -190,21 +197,10 @@ def test_the_plainest_commands_are_not_learned_from() -> None:
 
 @pytest.mark.slow
 @pytest.mark.model
-def test_the_shipped_file_decides_the_plainest_commands(
-    smollm2_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_shipped_file_decides_the_plainest_commands(decide: Callable[..., Decision]) -> None:
     """On is not off, and up is not down; no other one is missed than is known to be."""
-    monkeypatch.setenv("CARTRIDGE_KERNEL_CACHE", str(tmp_path))
-    home = make()
-    with Kernel(LlamaCppBackend(smollm2_path, threads=1)) as kernel:
-        taught(kernel, [home])
-        opcodes = kernel.compile([Literal(f" {each.words}", "\n@home\n") for each in home.guide])
-        said = {}
-        for request in PLAIN:
-            prompt = kernel.ids(explained(request, home.guide))
-            decision = kernel.decide(Question(prompt, opcodes, rule=Rule(RuleName.LEARNED)))
-            said[request] = decision.text.split("\n")[0].strip()
-        assert {request for request, command in PLAIN.items() if said[request] != command} <= MISSED
+    said = {request: decide(request).text.split("\n")[0].strip() for request in PLAIN}
+    assert {request for request, command in PLAIN.items() if said[request] != command} <= MISSED
 
 
 @pytest.mark.parametrize(
