@@ -697,6 +697,23 @@ def function_calls() -> Lines:
 
 
 @table
+def function_behind() -> Lines:
+    """The categories of calls in which another contestant is ahead of ours on the same cases, and in what."""
+    yield ["model", "category", "who", "cases", "what", "theirs", "ours"]
+    units = {"tool": "tool right", "all": "all right", "seconds": "CPU seconds"}
+    for model in MODELS:
+        rows = {(row["contestant"], row["category"]): row for row in result(f"calls-{model}")["rows"]}
+        for (who, category), theirs in rows.items():
+            ours = rows.get(("ours, same cases", category), rows["ours", category])
+            for key, what in units.items() if "ours" not in who else ():
+                if key == "tool" and "irrelevance" in category:
+                    continue  # nothing called is all that can be right
+                if (theirs[key] - ours[key]) * (-1 if key == "seconds" else 1) > 0:
+                    cells = [f"{row[key]:.2f}" if key == "seconds" else f"{row[key]:.0f} %" for row in (theirs, ours)]
+                    yield [model, category, who, str(theirs["cases"]), what, *cells]
+
+
+@table
 def function_meant() -> Lines:
     """How often each contestant calls nothing over all categories: where a function fits, and where none does."""
     yield ["model", "who", "a function fits: cases", "nothing called", "none fits: cases", "nothing called"]
